@@ -1,0 +1,46 @@
+"""Error-robust multi-view clustering with a certified optimum.
+
+>>> from emvc import EMVC
+>>> from emvc.datasets import make_paper_synthetic
+>>> data = make_paper_synthetic(n_per_cluster=50, random_state=0)
+>>> labels = EMVC(n_clusters=2, random_state=0).fit_predict(data.views)
+>>> labels.shape
+(100,)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from emvc._version import __version__
+
+if TYPE_CHECKING:
+    from emvc import datasets, metrics, plot
+    from emvc.estimators import EMVC, FeatureConcatenation, KernelAddition
+
+__all__ = [
+    "EMVC",
+    "FeatureConcatenation",
+    "KernelAddition",
+    "__version__",
+    "datasets",
+    "metrics",
+    "plot",
+]
+
+_ESTIMATORS = ("EMVC", "FeatureConcatenation", "KernelAddition")
+_MODULES = ("datasets", "metrics", "plot")
+
+
+def __getattr__(name: str) -> Any:
+    # Imported on first use: scikit-learn, numba and matplotlib take seconds that `emvc --version` need not wait for.
+    if name in _ESTIMATORS:
+        return getattr(importlib.import_module("emvc.estimators"), name)
+    if name in _MODULES:
+        return importlib.import_module(f"emvc.{name}")
+    raise AttributeError(f"module 'emvc' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

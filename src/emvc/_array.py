@@ -1,0 +1,55 @@
+"""The array backend: which namespace an array belongs to, and the way back to NumPy.
+
+The mathematics (`prox`, `problem`, `kernels.reference`) is written against the array API standard and asks this
+module for the namespace once. No other module names an array library besides NumPy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import array_api_compat
+import numpy as np
+from numpy.typing import NDArray
+
+Array = Any
+"""An array of any library that follows the array API standard."""
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.intp]
+
+
+def namespace(*arrays: Array) -> Any:
+    """Return the array API namespace that all ``arrays`` share.
+
+    Raises
+    ------
+    TypeError
+        If the arrays come from different libraries.
+    """
+    return array_api_compat.array_namespace(*arrays)
+
+
+def is_numpy(*arrays: Array) -> bool:
+    """Tell whether all ``arrays`` are NumPy arrays, which the fused kernels need."""
+    return all(isinstance(array, np.ndarray) for array in arrays)
+
+
+def to_numpy(array: Array) -> NDArray[Any]:
+    """Return ``array`` as a NumPy array, copied from its device where necessary."""
+    if isinstance(array, np.ndarray):
+        return array
+    return np.asarray(array_api_compat.to_device(array, "cpu"))
+
+
+def row_norms(x: Array) -> Array:
+    """Return the Euclidean norm of each row of the last two dimensions."""
+    xp = namespace(x)
+    return xp.sqrt(xp.sum(x * x, axis=-1))
+
+
+def column_norms(x: Array) -> Array:
+    """Return the Euclidean norm of each column of the last two dimensions."""
+    xp = namespace(x)
+    return xp.sqrt(xp.sum(x * x, axis=-2))

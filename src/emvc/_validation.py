@@ -1,0 +1,253 @@
+"""The one place where input is judged: views, options and the memory they will need."""
+
+from __future__ import annotations
+
+import numbers
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils.validation import check_array, check_random_state
+
+_LARGEST = 1e150  # squares of larger values overflow
+
+View = Any
+"""A checked view: a two-dimensional float64 array or a CSR matrix."""
+
+
+@dataclass(frozen=True)
+class Views:
+    """Checked views: finite, two-dimensional, of the same number of samples."""
+
+    arrays: tuple[View, ...]
+    names: tuple[str, ...]
+    single: bool
+    """Whether the caller passed one array instead of several."""
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples, common to all views."""
+        return int(self.arrays[0].shape[0])
+
+    @property
+    def n_features(self) -> tuple[int, ...]:
+        """Number of features of each view."""
+        return tuple(int(array.shape[1]) for array in self.arrays)
+
+
+def check_views(views: Any, *, precomputed: bool = False, caller: str = "emvc") -> Views:
+    """Check ``views`` and return them as float64 arrays or CSR matrices with names.
+
+    Parameters
+    ----------
+    views : list, tuple or dict of array-likes, or one array-like
+        Arrays, DataFrames or scipy sparse matrices with the same rows. One two-dimensional array is one view.
+    precomputed : bool
+        Whether each view is a square matrix of non-negative affinities.
+    caller : str
+        Name used in messages.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a view cannot be used; the message names the view and, where there is one, the sample.
+    """
+    named, single = _name_views(views)
+    arrays = tuple(_check_view(view, name, single=single, caller=caller) for name, view in named)
+    names = tuple(name for name, _ in named)
+    first = arrays[0].shape[0]
+    for name, array in zip(names, arrays, strict=True):
+        if array.shape[0] != first:
+            raise ValueError(
+                f"All views must have the same samples: view {names[0]!r} has {first} rows, "
+                f"view {name!r} has {array.shape[0]}."
+            )
+    _check_same_index([view for _, view in named], names)
+    if first < 2:
+        raise ValueError(f"{caller} needs at least 2 samples, got n_samples = {first}.")
+    if precomputed:
+        for name, array in zip(names, arrays, strict=True):
+            check_affinity(array, f"view {name!r}")
+    return Views(arrays, names, single)
+
+
+def _name_views(views: Any) -> tuple[list[tuple[str, Any]], bool]:
+    """Return (name, view) pairs and whether ``views`` was one array."""
+    if isinstance(views, Mapping) and not scipy.sparse.issparse(views):  # DOK matrices are mappings
+        if not views:
+            raise ValueError("No views: the dictionary is empty.")
+        return [(str(name), view) for name, view in views.items()], False
+    if isinstance(views, list | tuple):
+        if not views:
+            raise ValueError("No views: the list is empty.")
+        if any(_n_dims(view) >= 2 for view in views):
+            return [(str(index), view) for index, view in enumerate(views)], False
+    elif _n_dims(views) == 3:
+        return [(str(index), view) for index, view in enumerate(views)], False
+    return [("0", views)], True
+
+
+def _n_dims(view: Any) -> int:
+    if hasattr(view, "ndim"):
+        return int(view.ndim)
+    if isinstance(view, str) or not isinstance(view, Sequence):
+        return 0
+    return 1 + max((_n_dims(item) for item in view[:1]), default=0)
+
+
+def _check_view(view: Any, name: str, *, single: bool, caller: str) -> View:
+    try:
+        array = check_array(view, accept_sparse="csr", dtype="numeric", ensure_all_finite=False, estimator=caller)
+        array = array.astype(np.float64, copy=False)
+    except (ValueError, TypeError) as error:
+        prefix = "" if single else f"view {name!r}: "
+        raise type(error)(f"{prefix}{error}") from error
+    _check_finite(array, name)
+    return array
+
+
+def _check_finite(array: View, name: str) -> None:
+    """Reject NaN, infinities and values whose squares overflow, naming the first offender."""
+    values = array.data if scipy.sparse.issparse(array) else array
+    if values.size == 0 or (values.min() >= -_LARGEST and values.max() <= _LARGEST):
+        return
+    if scipy.sparse.issparse(array):
+        array = array.tocoo()
+        bad = int(np.flatnonzero(~(np.abs(array.data) <= _LARGEST))[0])
+        row, column, value = int(array.row[bad]), int(array.col[bad]), float(array.data[bad])
+    else:
+        missing = np.flatnonzero(np.isnan(array).all(axis=1))
+        if len(missing):
+            raise ValueError(
+                f"view {name!r}: sample {missing[0]} is missing (its row is all NaN), as are "
+                f"{len(missing) - 1} more. Samples that are missing from a view are not supported yet: "
+                "drop them from every view."
+            )
+        row, column = (int(index[0]) for index in np.nonzero(~(np.abs(array) <= _LARGEST)))
+        value = float(array[row, column])
+    if np.isfinite(value):
+        raise ValueError(
+            f"view {name!r}: the value {value:g} of sample {row} in column {column} is too large to be squared. "
+            "Rescale the view."
+        )
+    what = "NaN" if np.isnan(value) else "infinity (inf)"
+    raise ValueError(f"view {name!r}: sample {row} contains {what} in column {column}. Impute or drop it first.")
+
+
+def _check_same_index(views: list[Any], names: tuple[str, ...]) -> None:
+    """Reject DataFrames whose rows are in a different order: they would be paired wrongly without a sign."""
+    labelled = [
+        (name, view)
+        for name, view in zip(names, views, strict=True)
+        if hasattr(view, "index") and hasattr(view, "iloc")
+    ]
+    for name, view in labelled[1:]:
+        first_name, first = labelled[0]
+        if not view.index.equals(first.index):
+            raise ValueError(
+                f"The DataFrames of views {first_name!r} and {name!r} have different row indices. "
+                "Align them first (for instance with .loc), or drop the index with .reset_index(drop=True)."
+            )
+
+
+def check_affinity(affinity: Any, owner: str, n_samples: int | None = None) -> None:
+    """Check that ``affinity`` is a square, finite, non-negative matrix."""
+    shape: tuple[int, ...] = getattr(affinity, "shape", ())
+    if len(shape) != 2 or shape[0] != shape[1] or n_samples not in (None, shape[0]):
+        wanted = "square" if n_samples is None else f"{n_samples} x {n_samples}"
+        raise ValueError(f"The affinity of {owner} must be {wanted}, got shape {tuple(shape)}.")
+    values = affinity.data if scipy.sparse.issparse(affinity) else np.asarray(affinity)
+    if values.size and not np.isfinite(values).all():
+        raise ValueError(f"The affinity of {owner} contains NaN or infinity.")
+    if values.size and values.min() < 0:
+        if scipy.sparse.issparse(affinity):
+            affinity = affinity.toarray()
+        row, column = (int(index[0]) for index in np.nonzero(np.asarray(affinity) < 0))
+        raise ValueError(f"The affinity of {owner} must not be negative, but entry ({row}, {column}) is.")
+
+
+def check_n_clusters(n_clusters: Any, n_samples: int, *, least: int = 2) -> int:
+    """Check that ``n_clusters`` is an integer between ``least`` and the number of samples."""
+    number = check_integer(n_clusters, "n_clusters", least=least)
+    if number > n_samples:
+        raise ValueError(f"n_clusters={number} is larger than the number of samples, n_samples={n_samples}.")
+    return number
+
+
+def check_integer(value: Any, name: str, *, least: int) -> int:
+    """Check that an option is an integer of at least ``least``."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r}.")
+    number = int(value)
+    if number < least:
+        raise ValueError(f"{name} must be at least {least}, got {number}.")
+    return number
+
+
+def check_number(value: Any, name: str, *, least: float = 0.0, strict: bool = False) -> float:
+    """Check that an option is a finite number not below (or strictly above) ``least``."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, got {value!r}.")
+    number = float(value)
+    if not np.isfinite(number) or number < least or (strict and number == least):
+        raise ValueError(f"{name} must be finite and {'above' if strict else 'at least'} {least:g}, got {number:g}.")
+    return number
+
+
+def check_choice(value: Any, name: str, choices: Sequence[Any]) -> Any:
+    """Check that an option is one of ``choices``."""
+    if not any(value is choice or (isinstance(choice, str) and value == choice) for choice in choices):
+        raise ValueError(f"Unknown {name}={value!r}; choose from {', '.join(map(repr, choices))}.")
+    return value
+
+
+def check_generator(random_state: Any) -> np.random.Generator:
+    """Return a generator from a seed, a generator, a legacy RandomState or None."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1))
+    if random_state is None:
+        return np.random.default_rng()
+    check_random_state(random_state)  # for its message on anything that is not a seed
+    return np.random.default_rng(random_state)
+
+
+def available_memory() -> int | None:
+    """Return the bytes of memory that can be used without swapping, or None where the system does not tell."""
+    candidates = []
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            fields = dict(line.split(":", 1) for line in lines)
+        candidates.append(int(fields["MemAvailable"].split()[0]) * 1024)
+    except (OSError, KeyError, ValueError):
+        try:
+            candidates.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        except (AttributeError, OSError, ValueError):
+            return None
+    try:
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as limit:
+            candidates.append(int(limit.read()))
+    except (OSError, ValueError):
+        pass  # no container limit
+    return min(candidates)
+
+
+def check_memory(n_arrays: float, shape: tuple[int, int], *, advice: str) -> None:
+    """Compare the memory for ``n_arrays`` float64 matrices of ``shape`` with what is available.
+
+    Raises
+    ------
+    MemoryError
+        Before anything is allocated; the message says how much is needed and what to do.
+    """
+    needed = n_arrays * shape[0] * shape[1] * np.dtype(np.float64).itemsize
+    available = available_memory()
+    if available is not None and needed > available:
+        raise MemoryError(
+            f"About {needed / 2**30:.1f} GiB are needed for {shape[0]} samples ({n_arrays:g} matrices of "
+            f"{shape[0]} x {shape[1]}), but only {available / 2**30:.1f} GiB are available. {advice}"
+        )

@@ -1,0 +1,133 @@
+"""What all estimators share: reading views, building graphs and setting the common attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+from threadpoolctl import threadpool_limits
+
+from emvc import graphs
+from emvc._array import IntArray
+from emvc._validation import (
+    Views,
+    check_choice,
+    check_generator,
+    check_integer,
+    check_n_clusters,
+    check_views,
+)
+
+
+class MultiViewClusterer(ClusterMixin, BaseEstimator):
+    """Base of the estimators: ``fit`` judges the input once and hands it to ``_fit``."""
+
+    labels_: IntArray
+    n_clusters_: int
+
+    def fit(self, views: Any, y: Any = None) -> Self:
+        """Cluster the samples described by ``views``.
+
+        Parameters
+        ----------
+        views : list, tuple or dict of array-likes, or one array-like
+            Arrays, DataFrames or scipy sparse matrices of shape (n_samples, n_features of the view), with the same
+            samples in the same order. The keys of a dict name the views.
+        y : ignored
+            Present for compatibility with scikit-learn.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the views or an option cannot be used; the message names the culprit.
+        MemoryError
+            If the matrices would not fit into memory; nothing has been allocated then.
+        """
+        del y
+        checked = check_views(
+            views,
+            precomputed=getattr(self, "affinity", None) == "precomputed",
+            caller=type(self).__name__,
+        )
+        # One cluster is a degenerate request, allowed for one plain array because scikit-learn's tools make it.
+        n_clusters = check_n_clusters(self.n_clusters, checked.n_samples, least=1 if checked.single else 2)
+        check_integer(self.n_init, "n_init", least=1)
+        rng = check_generator(self.random_state)
+        fitted = self._fit(checked, n_clusters, rng)
+        for name, value in fitted.items():
+            setattr(self, name, value)
+        self.n_clusters_ = n_clusters
+        self.view_names_ = list(checked.names)
+        self.n_features_in_ = sum(checked.n_features)
+        return self
+
+    def _fit(self, views: Views, n_clusters: int, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the fitted attributes, so that a failed or interrupted fit leaves none behind."""
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = getattr(self, "affinity", None) == "precomputed"
+        return tags
+
+
+class GraphOptions(MultiViewClusterer):
+    """Estimators that turn every view into a graph by the options affinity, n_neighbors and scale."""
+
+    default_affinity = "local"
+
+    def _affinities(self, views: Views, n_clusters: int) -> Iterator[Any]:
+        """Yield the affinity of each view, validated options first."""
+        name = self._affinity_name()
+        check_choice(self.scale, "scale", graphs.SCALES)
+        if self.n_neighbors == "auto":
+            n_neighbors = graphs.default_n_neighbors(views.n_samples, n_clusters)
+        else:
+            n_neighbors = check_integer(self.n_neighbors, "n_neighbors", least=1)
+            if n_neighbors >= views.n_samples:
+                raise ValueError(
+                    f"n_neighbors={n_neighbors} must be smaller than the number of samples, {views.n_samples}."
+                )
+        for array, view_name in zip(views.arrays, views.names, strict=True):
+            if name == "precomputed":
+                yield array
+            else:
+                scaled = graphs.scale_view(array, self.scale)
+                yield graphs.compute_affinity(scaled, name, name=view_name, n_neighbors=n_neighbors)
+
+    def _affinity_name(self) -> Any:
+        if callable(self.affinity):
+            return self.affinity
+        check_choice(self.affinity, "affinity", ("auto", *graphs.AFFINITIES, "precomputed"))
+        return self.default_affinity if self.affinity == "auto" else self.affinity
+
+
+@contextmanager
+def limit_threads(n_jobs: int | None) -> Iterator[None]:
+    """Run the block with ``n_jobs`` threads in BLAS, OpenMP and the compiled loops; None changes nothing."""
+    if n_jobs is None:
+        yield
+        return
+    import numba
+
+    most = numba.config.NUMBA_NUM_THREADS
+    wanted = check_integer(n_jobs, "n_jobs", least=-1) if n_jobs != 0 else 0
+    if wanted == 0:
+        raise ValueError("n_jobs must not be 0; use None for the default or -1 for all cores.")
+    threads = most if wanted < 0 else wanted
+    before = numba.get_num_threads()
+    with threadpool_limits(threads):
+        numba.set_num_threads(min(threads, most))
+        try:
+            yield
+        finally:
+            numba.set_num_threads(before)

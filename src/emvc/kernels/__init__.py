@@ -1,0 +1,24 @@
+"""The hot loops, twice with the same signatures.
+
+``reference`` is plain array API code, readable and valid for any backend; ``fused`` makes one pass over the memory
+for NumPy arrays. ``fused`` is compiled when first used and cached on disk.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from emvc.kernels import reference
+
+if TYPE_CHECKING:
+    from emvc.kernels import fused
+
+__all__ = ["fused", "reference"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name == "fused":  # numba takes longer to import than everything else together
+        return importlib.import_module("emvc.kernels.fused")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,251 @@
+"""Fused CPU versions of the per-iteration passes: every array is read and written once.
+
+Rows are handled in blocks of fixed size and sums over columns are added block by block, so the result does not
+depend on the number of threads. Signatures and meaning are those of `emvc.kernels.reference`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from emvc._array import FloatArray
+from emvc.kernels.reference import Evaluation
+
+_BLOCK = 32  # rows handled by one task; fixed, because it sets the order of summation
+_NEWTON_STEPS = 64  # far above the handful that occurs; the iteration ends by itself
+
+
+@njit(cache=True, fastmath=True)
+def _simplex_threshold(row: Any, start: float) -> float:
+    """Return theta with sum(max(row - theta, 0)) = 1.
+
+    Newton's method on a convex, piecewise linear function: from any start the first step lands at or below the root,
+    from there it climbs and ends exactly when the active set repeats.
+    """
+    n = row.shape[0]
+    theta = start
+    previous = -1
+    for _ in range(_NEWTON_STEPS):
+        total = 0.0
+        count = 0
+        for j in range(n):
+            value = row[j]
+            if value > theta:
+                total += value
+                count += 1
+        if count == 0:
+            largest = row[0]
+            for j in range(1, n):
+                largest = max(largest, row[j])
+            theta = largest - 1.0
+            previous = -1
+            continue
+        theta = (total - 1.0) / count
+        if count == previous:
+            break
+        previous = count
+    return theta
+
+
+@njit(cache=True, fastmath=True, parallel=True)
+def _project(x: Any, out: Any, thresholds: Any) -> None:
+    for i in prange(x.shape[0]):
+        theta = _simplex_threshold(x[i], thresholds[i])
+        thresholds[i] = theta
+        for j in range(x.shape[1]):
+            out[i, j] = max(x[i, j] - theta, 0.0)
+
+
+@njit(cache=True, fastmath=True, parallel=True)
+def _sweep(  # noqa: PLR0912
+    transitions: Any,
+    consensus: Any,
+    low_rank_point: Any,
+    low_rank: Any,
+    row_points: Any,
+    row_scale: Any,
+    column_points: Any,
+    column_scale: Any,
+    thresholds: Any,
+    relaxation: float,
+    ratio: float,
+    row_squares: Any,
+    column_squares: Any,
+    changes: Any,
+) -> None:
+    n_views, n, m = transitions.shape
+    n_rows, n_columns = row_points.shape[0], column_points.shape[0]
+    times = (1 if n_rows else 0) + (1 if n_columns else 0)
+    divisor = 1.0 / (1 + n_rows + n_columns)
+    keep = 1.0 - relaxation
+    for block in prange(column_squares.shape[0]):
+        target = np.empty(m)
+        for i in range(block * _BLOCK, min((block + 1) * _BLOCK, n)):
+            for j in range(m):
+                target[j] = (1.0 + ratio) * low_rank[i, j] - ratio * low_rank_point[i, j]
+            for k in range(n_views):
+                for j in range(m):
+                    target[j] += times * transitions[k, i, j]
+            for k in range(n_rows):
+                factor = row_scale[k, i] - ratio * (1.0 - row_scale[k, i])
+                for j in range(m):
+                    target[j] -= factor * row_points[k, i, j]
+            for k in range(n_columns):
+                for j in range(m):
+                    scale = column_scale[k, j]
+                    target[j] -= (scale - ratio * (1.0 - scale)) * column_points[k, i, j]
+            for j in range(m):
+                target[j] *= divisor
+            theta = _simplex_threshold(target, thresholds[i])
+            thresholds[i] = theta
+            change = 0.0
+            for j in range(m):
+                value = max(target[j] - theta, 0.0)
+                target[j] = value
+                change += (value - consensus[i, j]) ** 2
+                consensus[i, j] = value
+                low_rank_point[i, j] = (
+                    relaxation * value + keep * low_rank[i, j] + ratio * (low_rank_point[i, j] - low_rank[i, j])
+                )
+            changes[i] = change
+            for k in range(n_rows):
+                factor = keep * row_scale[k, i] + ratio * (1.0 - row_scale[k, i])
+                total = 0.0
+                for j in range(m):
+                    value = relaxation * (transitions[k, i, j] - target[j]) + factor * row_points[k, i, j]
+                    row_points[k, i, j] = value
+                    total += value * value
+                row_squares[k, i] = total
+            for k in range(n_columns):
+                for j in range(m):
+                    scale = column_scale[k, j]
+                    value = (
+                        relaxation * (transitions[k, i, j] - target[j])
+                        + (keep * scale + ratio * (1.0 - scale)) * column_points[k, i, j]
+                    )
+                    column_points[k, i, j] = value
+                    column_squares[block, k, j] += value * value
+
+
+@njit(cache=True, fastmath=True, parallel=True)
+def _evaluate(
+    transitions: Any,
+    consensus: Any,
+    low_rank_point: Any,
+    low_rank: Any,
+    row_points: Any,
+    row_scale: Any,
+    column_points: Any,
+    column_scale: Any,
+    row_squares: Any,
+    column_squares: Any,
+    sums: Any,
+) -> None:
+    n_views, n, m = transitions.shape
+    n_rows, n_columns = row_points.shape[0], column_points.shape[0]
+    for block in prange(column_squares.shape[0]):
+        slack = np.empty(m)
+        for i in range(block * _BLOCK, min((block + 1) * _BLOCK, n)):
+            inner, groups, low = 0.0, 0.0, 0.0
+            for j in range(m):
+                slack[j] = low_rank_point[i, j] - low_rank[i, j]
+                low += (consensus[i, j] - low_rank[i, j]) ** 2
+            for k in range(n_views):
+                total = 0.0
+                for j in range(m):
+                    square = (transitions[k, i, j] - consensus[i, j]) ** 2
+                    total += square
+                    column_squares[block, k, j] += square
+                row_squares[k, i] = total
+            for k in range(n_rows):
+                scale = row_scale[k, i]
+                for j in range(m):
+                    point = row_points[k, i, j]
+                    multiplier = (1.0 - scale) * point
+                    slack[j] -= multiplier
+                    inner += multiplier * transitions[k, i, j]
+                    groups += (transitions[k, i, j] - consensus[i, j] - scale * point) ** 2
+            for k in range(n_columns):
+                for j in range(m):
+                    point, scale = column_points[k, i, j], column_scale[k, j]
+                    multiplier = (1.0 - scale) * point
+                    slack[j] -= multiplier
+                    inner += multiplier * transitions[k, i, j]
+                    groups += (transitions[k, i, j] - consensus[i, j] - scale * point) ** 2
+            smallest = slack[0]
+            for j in range(1, m):
+                smallest = min(smallest, slack[j])
+            sums[0, i], sums[1, i], sums[2, i], sums[3, i] = inner, smallest, low, groups
+
+
+def _n_blocks(n_samples: int) -> int:
+    return -(-n_samples // _BLOCK)
+
+
+def project_simplex(x: NDArray[Any], thresholds: FloatArray | None = None) -> NDArray[Any]:
+    """Project every row of a matrix onto the probability simplex (see `reference.project_simplex`)."""
+    out = np.empty_like(x)
+    if thresholds is None:
+        thresholds = x.mean(axis=1) - 1.0 / x.shape[1]  # the root if no entry is cut off, else below it
+    _project(x, out, thresholds)
+    return out
+
+
+def sweep(
+    transitions: FloatArray,
+    consensus: FloatArray,
+    low_rank_point: FloatArray,
+    low_rank: FloatArray,
+    row_points: FloatArray,
+    row_scale: FloatArray,
+    column_points: FloatArray,
+    column_scale: FloatArray,
+    thresholds: FloatArray,
+    *,
+    relaxation: float,
+    ratio: float,
+) -> tuple[FloatArray, FloatArray, float]:
+    """Update the consensus and the points of every group, in place (see `reference.sweep`)."""
+    n_samples, n_states = consensus.shape
+    row_squares = np.empty(row_scale.shape)
+    column_squares = np.zeros((_n_blocks(n_samples), column_points.shape[0], n_states))
+    changes = np.empty(n_samples)
+    _sweep(
+        transitions, consensus, low_rank_point, low_rank, row_points, row_scale, column_points, column_scale,
+        thresholds, relaxation, ratio, row_squares, column_squares, changes,
+    )  # fmt: skip
+    return np.sqrt(row_squares), np.sqrt(column_squares.sum(axis=0)), float(changes.sum())
+
+
+def evaluate(
+    transitions: FloatArray,
+    consensus: FloatArray,
+    low_rank_point: FloatArray,
+    low_rank: FloatArray,
+    row_points: FloatArray,
+    row_scale: FloatArray,
+    column_points: FloatArray,
+    column_scale: FloatArray,
+) -> Evaluation:
+    """Return the sums behind objective, dual bound and residuals (see `reference.evaluate`)."""
+    n_views, n_samples, n_states = transitions.shape
+    row_squares = np.empty((n_views, n_samples))
+    column_squares = np.zeros((_n_blocks(n_samples), n_views, n_states))
+    sums = np.empty((4, n_samples))
+    _evaluate(
+        transitions, consensus, low_rank_point, low_rank, row_points, row_scale, column_points, column_scale,
+        row_squares, column_squares, sums,
+    )  # fmt: skip
+    inner, minima, low, groups = sums.sum(axis=1)
+    return Evaluation(
+        row_norms=np.sqrt(row_squares),
+        column_norms=np.sqrt(column_squares.sum(axis=0)),
+        inner=float(inner),
+        row_minima=float(minima),
+        low_rank_residual=float(low),
+        group_residual=float(groups),
+    )

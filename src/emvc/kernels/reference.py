@@ -1,0 +1,144 @@
+r"""Plain versions of the per-iteration passes, written against the array API.
+
+Notation of one splitting group: its *point* :math:`V` is the argument of the last proximal step and its *scale*
+:math:`s` the shrinkage factor found there, so that the copy is :math:`sV` and the scaled multiplier
+:math:`(1 - s)V`. Both follow from one stored matrix and one vector per view (`docs/method.md`, section 4).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from emvc._array import Array, namespace
+
+
+class Evaluation(NamedTuple):
+    """Sums over the data that the objective, the dual bound and the residuals are made of."""
+
+    row_norms: Array
+    """Norms of the rows of P_k - P, shape (n_views, n_samples)."""
+    column_norms: Array
+    """Norms of the columns of P_k - P, shape (n_views, n_states)."""
+    inner: float
+    """Inner product of the scaled group multipliers with the transitions."""
+    row_minima: float
+    """Sum over rows of the smallest entry of the scaled Z - sum_k (A_k + B_k)."""
+    low_rank_residual: float
+    """Squared Frobenius norm of P - Q."""
+    group_residual: float
+    """Squared Frobenius norms of all P_k - P - R_k and P_k - P - C_k."""
+
+
+def project_simplex(x: Array, thresholds: Array | None = None) -> Array:
+    """Project every row of ``x`` onto the probability simplex by sorting.
+
+    Parameters
+    ----------
+    x : array of shape (..., n)
+        The points.
+    thresholds : array of shape (...), optional
+        Receives the amounts subtracted from each row. The fused version also starts from its content.
+    """
+    xp = namespace(x)
+    n = x.shape[-1]
+    descending = xp.sort(x, axis=-1, descending=True)
+    counts = xp.arange(1, n + 1, dtype=x.dtype)
+    candidates = (xp.cumulative_sum(descending, axis=-1) - 1.0) / counts
+    support = xp.sum(xp.astype(descending > candidates, xp.int64), axis=-1, keepdims=True)
+    theta = xp.take_along_axis(candidates, support - 1, axis=-1)
+    if thresholds is not None:
+        thresholds[...] = theta[..., 0]
+    return xp.clip(x - theta, 0.0)
+
+
+def sweep(
+    transitions: Array,
+    consensus: Array,
+    low_rank_point: Array,
+    low_rank: Array,
+    row_points: Array,
+    row_scale: Array,
+    column_points: Array,
+    column_scale: Array,
+    thresholds: Array,
+    *,
+    relaxation: float,
+    ratio: float,
+) -> tuple[Array, Array, float]:
+    """Update the consensus and then the points of every group, in place.
+
+    Parameters
+    ----------
+    transitions : array of shape (n_views, n_samples, n_states)
+        The data.
+    consensus, low_rank_point, low_rank : arrays of shape (n_samples, n_states)
+        P, the point of the nuclear norm and its copy Q. The first two are overwritten.
+    row_points, column_points : arrays of shape (n_views or 0, n_samples, n_states)
+        Points of the row and column groups, overwritten; empty when the weight of the group is zero.
+    row_scale : array of shape (n_views or 0, n_samples)
+        Shrinkage factors of the rows.
+    column_scale : array of shape (n_views or 0, n_states)
+        Shrinkage factors of the columns.
+    thresholds : array of shape (n_samples,)
+        Simplex thresholds, overwritten.
+    relaxation : float
+        Over-relaxation, between 1 and 2.
+    ratio : float
+        Penalty of the previous iteration over the penalty of this one, which rescales the multipliers.
+
+    Returns
+    -------
+    row_norms, column_norms : arrays
+        Norms of the new points by group.
+    change : float
+        Squared Frobenius norm of the change of the consensus.
+    """
+    xp = namespace(transitions)
+    n_rows, n_columns = row_points.shape[0], column_points.shape[0]
+    rows, columns = row_scale[:, :, None], column_scale[:, None, :]
+    target = (1.0 + ratio) * low_rank - ratio * low_rank_point
+    target = target + float((n_rows > 0) + (n_columns > 0)) * xp.sum(transitions, axis=0)
+    target = target - xp.sum(row_points * (rows - ratio * (1.0 - rows)), axis=0)
+    target = target - xp.sum(column_points * (columns - ratio * (1.0 - columns)), axis=0)
+
+    updated = project_simplex(target / float(1 + n_rows + n_columns), thresholds)
+    change = float(xp.sum((updated - consensus) ** 2))
+    consensus[...] = updated
+
+    errors = relaxation * (transitions - updated[None, ...])
+    keep = 1.0 - relaxation
+    low_rank_point[...] = relaxation * updated + keep * low_rank + ratio * (low_rank_point - low_rank)
+    row_points[...] = errors[:n_rows, ...] + row_points * (keep * rows + ratio * (1.0 - rows))
+    column_points[...] = errors[:n_columns, ...] + column_points * (keep * columns + ratio * (1.0 - columns))
+    return xp.sqrt(xp.sum(row_points**2, axis=2)), xp.sqrt(xp.sum(column_points**2, axis=1)), change
+
+
+def evaluate(
+    transitions: Array,
+    consensus: Array,
+    low_rank_point: Array,
+    low_rank: Array,
+    row_points: Array,
+    row_scale: Array,
+    column_points: Array,
+    column_scale: Array,
+) -> Evaluation:
+    """Return the sums behind objective, dual bound and residuals for the state of the solver (see `sweep`)."""
+    xp = namespace(transitions)
+    errors = transitions - consensus[None, ...]
+    rows, columns = row_scale[:, :, None], column_scale[:, None, :]
+    row_multipliers, column_multipliers = (1.0 - rows) * row_points, (1.0 - columns) * column_points
+    n_rows, n_columns = row_points.shape[0], column_points.shape[0]
+    inner = xp.sum(row_multipliers * transitions[:n_rows, ...])
+    inner = inner + xp.sum(column_multipliers * transitions[:n_columns, ...])
+    slack = low_rank_point - low_rank - xp.sum(row_multipliers, axis=0) - xp.sum(column_multipliers, axis=0)
+    group_residual = xp.sum((errors[:n_rows, ...] - rows * row_points) ** 2)
+    group_residual = group_residual + xp.sum((errors[:n_columns, ...] - columns * column_points) ** 2)
+    return Evaluation(
+        row_norms=xp.sqrt(xp.sum(errors**2, axis=2)),
+        column_norms=xp.sqrt(xp.sum(errors**2, axis=1)),
+        inner=float(inner),
+        row_minima=float(xp.sum(xp.min(slack, axis=1))),
+        low_rank_residual=float(xp.sum((consensus - low_rank) ** 2)),
+        group_residual=float(group_residual),
+    )

@@ -1,0 +1,186 @@
+"""The one loop that runs every solver, and the records it returns.
+
+A solver is a frozen configuration with four methods: `init` makes a state, `step` advances it, `check` measures it
+and says whether it is good enough, `finish` turns it into a certified result. Not converging is a `Status`, not an
+exception.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from emvc._array import FloatArray
+from emvc.problem import Problem, relative_gap
+
+
+class Status(Enum):
+    """Why a solver stopped."""
+
+    CONVERGED = "converged"
+    MAX_ITER = "reached max_iter"
+    STALLED = "stopped by the published rule before the constraints were met"
+
+
+@dataclass(frozen=True)
+class Check:
+    """Measurements of one iterate."""
+
+    objective: float
+    gap: float
+    residual: float
+    rank: int
+    penalty: float
+    done: Status | None = None
+
+
+@dataclass
+class History:
+    """Measurements along the run, one entry per check.
+
+    ``gap`` is the running estimate of the relative duality gap (NaN for a solver without one); the certified figure
+    is `Solution.gap`.
+    """
+
+    iteration: list[int] = field(default_factory=list)
+    objective: list[float] = field(default_factory=list)
+    gap: list[float] = field(default_factory=list)
+    residual: list[float] = field(default_factory=list)
+    rank: list[int] = field(default_factory=list)
+    penalty: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    def append(self, iteration: int, check: Check, seconds: float) -> None:
+        """Add the measurements of one iterate."""
+        self.iteration.append(iteration)
+        self.seconds.append(seconds)
+        for name in ("objective", "gap", "residual", "rank", "penalty"):
+            getattr(self, name).append(getattr(check, name))
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Result of a solver.
+
+    Attributes
+    ----------
+    consensus : ndarray of shape (n_samples, n_states)
+        The shared transitions P, always row-stochastic.
+    objective : float
+        The objective at ``consensus``; for large problems an upper bound on it.
+    bound : float
+        A lower bound on the optimal objective.
+    rank : int
+        Rank of the low-rank copy of the consensus.
+    n_iter : int
+        Iterations done.
+    status : Status
+        Why the solver stopped.
+    history : History
+        Measurements along the run.
+    """
+
+    consensus: FloatArray
+    objective: float
+    bound: float
+    rank: int
+    n_iter: int
+    status: Status
+    history: History
+
+    @property
+    def gap(self) -> float:
+        """Relative duality gap: how far above the optimum the objective can be at most."""
+        return relative_gap(self.objective, self.bound)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The certified end of a run."""
+
+    consensus: FloatArray
+    objective: float
+    bound: float
+    rank: int
+
+
+State = TypeVar("State")
+Progress = Callable[[int, Check], None]
+"""Called with the iteration and its measurements after every check."""
+
+
+class Solver(Protocol[State]):
+    """What `run` needs from a solver."""
+
+    @property
+    def check_every(self) -> int:
+        """Iterations between two checks."""
+        ...
+
+    def init(self, problem: Problem, rng: np.random.Generator) -> State:
+        """Return the first state."""
+        ...
+
+    def step(self, problem: Problem, state: State) -> State:
+        """Return the next state; the old one may be overwritten."""
+        ...
+
+    def check(self, problem: Problem, state: State) -> Check:
+        """Measure the state and decide whether to stop."""
+        ...
+
+    def finish(self, problem: Problem, state: State) -> Certificate:
+        """Return consensus, objective and bound of the final state."""
+        ...
+
+
+def run(
+    solver: Solver[State],
+    problem: Problem,
+    *,
+    max_iter: int = 500,
+    rng: np.random.Generator | None = None,
+    progress: Progress | None = None,
+) -> Solution:
+    """Run ``solver`` on ``problem`` until it is satisfied or ``max_iter`` iterations are done.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from emvc.problem import Problem
+    >>> from emvc.solvers import ADMM, run
+    >>> problem = Problem(np.stack([np.eye(4), np.eye(4)]), beta=1.0, lam=1.0)
+    >>> solution = run(ADMM(tol=1e-6), problem)
+    >>> solution.status.value, solution.gap <= 1e-6
+    ('converged', True)
+    """
+    history = History()
+    start = time.perf_counter()
+    state = solver.init(problem, rng if rng is not None else np.random.default_rng(0))
+    status, iteration = Status.MAX_ITER, 0
+    for iteration in range(1, max_iter + 1):
+        state = solver.step(problem, state)
+        if iteration % solver.check_every and iteration != max_iter:
+            continue
+        check = solver.check(problem, state)
+        history.append(iteration, check, time.perf_counter() - start)
+        if progress is not None:
+            progress(iteration, check)
+        if check.done is not None:
+            status = check.done
+            break
+    end = solver.finish(problem, state)
+    return Solution(
+        consensus=end.consensus,
+        objective=end.objective,
+        bound=end.bound,
+        rank=end.rank,
+        n_iter=iteration,
+        status=status,
+        history=history,
+    )

@@ -1,0 +1,145 @@
+r"""Singular value thresholding that keeps what it learnt from one iteration to the next.
+
+For a matrix V and a threshold t the result is :math:`\sum_{s_i > t} (s_i - t) u_i v_i'`. Four ways, cheapest first:
+
+1. nothing, when a norm bound proves that every singular value is at most t;
+2. a block of right singular vectors carried over from the last call and improved by one power step;
+3. the eigenvectors of the Gram matrix V'V that belong to eigenvalues above t^2;
+4. all eigenvectors, which is what 3 amounts to when the rank is high.
+
+Ways 2 and 3 never form a full SVD. Way 2 is inexact; `spectral_norm_bound` restores a proof afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from emvc._array import FloatArray
+
+_GUARD = 8  # least number of vectors kept beyond the rank, so that a growing rank is seen in time
+_GUARD_SHARE = 0.2  # and as a share of the rank, for spectra that are dense around the threshold
+_SUBSPACE_LIMIT = 0.25  # beyond this share of the columns the Gram matrix is faster
+
+
+@dataclass(frozen=True)
+class Thresholded:
+    """Result of a thresholding step: the sum of its singular values and how many there are."""
+
+    nuclear_norm: float
+    rank: int
+
+
+class SingularValueThreshold:
+    """Thresholding operator with memory.
+
+    Parameters
+    ----------
+    remember : bool
+        Whether to use the block method. It needs thresholds and matrices that change slowly between calls.
+    """
+
+    def __init__(self, *, remember: bool = True) -> None:
+        self.remember = remember
+        self._basis: FloatArray | None = None
+        self._caution = 1
+
+    def forget(self) -> None:
+        """Make the next call exact and carry a larger block from then on: the last one missed a direction."""
+        self._basis = None
+        self._caution = min(2 * self._caution, 2**10)
+
+    def _guard(self, rank: int) -> int:
+        return self._caution * (_GUARD + int(_GUARD_SHARE * rank))
+
+    def __call__(self, matrix: FloatArray, threshold: float, out: FloatArray) -> Thresholded:
+        """Write the thresholded ``matrix`` to ``out``; the two must not overlap."""
+        if self._basis is None and _norm_bound(matrix) <= threshold:
+            out[...] = 0.0
+            return Thresholded(0.0, 0)
+        found = self._by_subspace(matrix, threshold)
+        if found is None:
+            found = self._by_gram(matrix, threshold)
+        images, vectors, values = found
+        np.matmul(images * (1.0 - threshold / values), vectors.T, out=out)
+        return Thresholded(float(np.sum(values - threshold)), len(values))
+
+    def _by_subspace(self, matrix: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """Return images, right vectors and singular values above the threshold, or None if not to be trusted."""
+        basis = self._basis
+        if basis is None:
+            return None
+        basis = _orthonormalize(matrix.T @ (matrix @ basis))
+        if basis is None:
+            return None
+        images = matrix @ basis
+        squares, rotation = scipy.linalg.eigh(images.T @ images, overwrite_a=True, check_finite=False)
+        values = np.sqrt(np.maximum(squares, 0.0))
+        above = int(np.sum(values > threshold))
+        if above > basis.shape[1] - _GUARD // 2:
+            return None  # the rank has outgrown the block
+        order = np.arange(len(values))[::-1]
+        rotation, values = rotation[:, order], values[order]
+        basis, images = basis @ rotation, images @ rotation
+        self._basis = basis[:, : above + self._guard(above)]
+        return images[:, :above], basis[:, :above], values[:above]
+
+    def _by_gram(self, matrix: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        squares, vectors = scipy.linalg.eigh(
+            matrix.T @ matrix, subset_by_value=(threshold**2, np.inf), overwrite_a=True, check_finite=False
+        )
+        values = np.sqrt(squares)
+        n_columns = matrix.shape[1]
+        guard = self._guard(len(values))
+        if self.remember and len(values) + guard <= _SUBSPACE_LIMIT * n_columns:
+            padding = np.random.default_rng(n_columns).standard_normal((n_columns, guard))
+            self._basis = np.hstack([vectors[:, ::-1], padding])
+        else:
+            self._basis = None
+        return matrix @ vectors, vectors, values
+
+
+def _orthonormalize(block: FloatArray) -> FloatArray | None:
+    """Return an orthonormal basis of the columns by Cholesky QR, or None if they are close to dependent.
+
+    Its columns are images under V'V of singular vectors around and above the threshold, whose singular values differ
+    by a small factor, so squaring the condition number is harmless here and much faster than Householder QR.
+    """
+    try:
+        factor = scipy.linalg.cholesky(block.T @ block, overwrite_a=True, check_finite=False)
+    except scipy.linalg.LinAlgError:
+        return None
+    diagonal = np.abs(np.diag(factor))
+    if diagonal.min() <= 1e-5 * diagonal.max():
+        return None
+    solved = scipy.linalg.solve_triangular(factor, block.T, trans="T", overwrite_b=True, check_finite=False)
+    return np.asarray(solved.T)
+
+
+def _norm_bound(matrix: FloatArray) -> float:
+    """Return a cheap upper bound on the largest singular value."""
+    magnitudes = np.abs(matrix)
+    mixed = float(np.sqrt(magnitudes.sum(axis=0).max() * magnitudes.sum(axis=1).max()))
+    return min(mixed, float(np.linalg.norm(matrix)))
+
+
+def spectral_norm_bound(matrix: FloatArray, guess: float = 1.0) -> float:
+    """Return a proven upper bound on the largest singular value, tight when ``guess`` is close.
+
+    ``c`` is a bound if and only if ``c^2 I - V'V`` is positive semidefinite, which a Cholesky factorisation decides
+    at a tenth of the cost of an eigendecomposition.
+    """
+    gram = matrix.T @ matrix
+    rounding = 4.0 * len(gram) * float(np.finfo(np.float64).eps)
+    for slack in (rounding, 1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1):
+        bound = guess * (1.0 + slack)
+        shifted = -gram
+        shifted.flat[:: len(gram) + 1] += bound**2
+        try:
+            scipy.linalg.cholesky(shifted, overwrite_a=True, check_finite=False)
+        except scipy.linalg.LinAlgError:
+            continue
+        return bound
+    return _norm_bound(matrix)

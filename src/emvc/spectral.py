@@ -1,0 +1,126 @@
+r"""From transitions to an embedding to labels: spectral clustering through Markov chains.
+
+For a chain P with stationary distribution :math:`\pi` (the *left* eigenvector, :math:`\pi'P = \pi'`) the operator
+
+.. math:: S = \tfrac12\bigl(\Pi^{1/2} P\, \Pi^{-1/2} + \Pi^{-1/2} P' \Pi^{1/2}\bigr)
+
+is symmetric, and its largest eigenpairs are those of the generalised problem :math:`Lu = \lambda \Pi u` of the paper
+with :math:`1 - \lambda`. Only the wanted eigenpairs are computed.
+
+A stationary distribution exists uniquely only for an ergodic chain. Isolated samples and disconnected graphs break
+that, so the walk jumps to a uniformly random sample with a small probability (`TELEPORT`), as in PageRank. The jump
+enters S as well, which keeps the largest eigenvalue at one.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import scipy.linalg
+from scipy.sparse.linalg import LinearOperator, eigsh, gmres
+from sklearn.cluster import KMeans
+
+from emvc._array import FloatArray, IntArray
+
+TELEPORT = 1e-3
+_DENSE_LIMIT = 200  # below this size a full eigendecomposition is instant and Lanczos gains nothing
+
+Embedding = Literal["unit-rows", "plain"]
+EMBEDDINGS: tuple[Embedding, ...] = ("unit-rows", "plain")
+
+
+def stationary_distribution(transitions: FloatArray, *, teleport: float = TELEPORT) -> FloatArray:
+    r"""Return the stationary distribution of the chain with teleportation.
+
+    Solves :math:`(I - (1-t)P')\pi = \frac tN \mathbf 1`, whose solution is positive and unique.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> stationary_distribution(np.array([[0.5, 0.5], [1.0, 0.0]]), teleport=1e-9).round(6)
+    array([0.666667, 0.333333])
+    """
+    n = len(transitions)
+    start = np.full(n, 1.0 / n)
+    system = LinearOperator((n, n), matvec=lambda v: v - (1.0 - teleport) * (v @ transitions), dtype=np.float64)
+    pi, _ = gmres(system, teleport * start, x0=start, rtol=1e-10, atol=0.0, restart=min(n, 60), maxiter=20)
+    pi = np.maximum(pi, teleport / n)  # every sample is reached by teleportation at least this often
+    return np.asarray(pi / pi.sum())
+
+
+def spectral_embedding(
+    transitions: FloatArray,
+    n_components: int,
+    *,
+    embedding: Embedding = "unit-rows",
+    teleport: float = TELEPORT,
+) -> tuple[FloatArray, FloatArray]:
+    """Embed the samples by the leading eigenvectors of the chain.
+
+    Parameters
+    ----------
+    transitions : ndarray of shape (n_samples, n_samples)
+        A row-stochastic matrix.
+    n_components : int
+        Number of eigenvectors, usually the number of clusters.
+    embedding : {"unit-rows", "plain"}
+        ``"unit-rows"`` scales every row to length one (Ng, Jordan, Weiss); ``"plain"`` returns the generalised
+        eigenvectors of the paper's Algorithm 2.
+    teleport : float
+        Probability of a jump to a random sample.
+
+    Returns
+    -------
+    embedding : ndarray of shape (n_samples, n_components)
+    eigenvalues : ndarray of shape (n_components,)
+        In decreasing order, the first one is 1.
+    """
+    root = np.sqrt(stationary_distribution(transitions, teleport=teleport))
+    n = len(root)
+    jump = teleport / n
+
+    def apply(v: FloatArray) -> FloatArray:
+        v = np.asarray(v).ravel()
+        outward = root * (transitions @ (v / root))
+        inward = ((v * root) @ transitions) / root
+        back = root * (v / root).sum() + (root @ v) / root
+        return np.asarray(0.5 * (1.0 - teleport) * (outward + inward) + 0.5 * jump * back)
+
+    if n <= _DENSE_LIMIT or n_components >= n - 1:
+        symmetric = np.column_stack([apply(column) for column in np.eye(n)])
+        values, vectors = scipy.linalg.eigh((symmetric + symmetric.T) / 2.0, subset_by_index=(n - n_components, n - 1))
+    else:
+        # A start that is neither random nor orthogonal to the leading eigenvectors.
+        start = root * (1.0 + 0.5 * np.cos(np.arange(n)))
+        values, vectors = eigsh(
+            LinearOperator((n, n), matvec=apply, dtype=np.float64), n_components, which="LA", v0=start
+        )
+    order = np.argsort(-values)
+    values, vectors = values[order], _fix_signs(vectors[:, order])
+    if embedding == "unit-rows":
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors / np.where(lengths > 0, lengths, 1.0), values
+    return vectors / (root[:, None] * np.sqrt(n)), values
+
+
+def _fix_signs(vectors: FloatArray) -> FloatArray:
+    """Make the largest entry of every column positive, since eigenvectors come with an arbitrary sign."""
+    largest = np.argmax(np.abs(vectors), axis=0)
+    signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
+    return np.asarray(vectors * np.where(signs == 0, 1.0, signs))
+
+
+def cluster_embedding(
+    embedding: FloatArray, n_clusters: int, *, n_init: int = 20, rng: np.random.Generator
+) -> IntArray:
+    """Run k-means with ``n_init`` starts and number the clusters in the order in which they appear."""
+    seed = int(rng.integers(2**31 - 1))
+    labels = KMeans(n_clusters, n_init=n_init, random_state=seed).fit(embedding).labels_
+    return number_by_appearance(labels)
+
+
+def number_by_appearance(labels: IntArray) -> IntArray:
+    """Renumber labels so that the first sample is in cluster 0, the next new cluster is 1, and so on."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]

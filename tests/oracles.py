@@ -1,0 +1,101 @@
+"""Slow references: a general convex solver and literal loops."""
+
+import functools
+import math
+import warnings
+
+import cvxpy as cp
+import numpy as np
+
+
+def cvxpy_norm(name, y):
+    return {
+        "nuclear": lambda: cp.normNuc(y),
+        "rows": lambda: cp.sum(cp.norm(y, 2, axis=1)),
+        "columns": lambda: cp.sum(cp.norm(y, 2, axis=0)),
+    }[name]()
+
+
+def prox(name, x, step):
+    """Proximal point by a general convex solver."""
+    y = cp.Variable(x.shape)
+    if name == "simplex":
+        problem = cp.Problem(cp.Minimize(cp.sum_squares(y - x)), [y >= 0, cp.sum(y, axis=1) == 1])
+    else:
+        problem = cp.Problem(cp.Minimize(step * cvxpy_norm(name, y) + 0.5 * cp.sum_squares(y - x)))
+    _solve(problem, 1e-11)
+    return y.value
+
+
+def _solve(program, tol):
+    with warnings.catch_warnings():
+        # Said when the last digit asked for was not reached; the tests allow for more than that.
+        warnings.filterwarnings("ignore", "Solution may be inaccurate")
+        program.solve(solver=cp.CLARABEL, tol_gap_abs=tol, tol_gap_rel=tol, tol_feas=tol)
+
+
+@functools.cache
+def _emvc_program(n_views, n_samples, n_states):
+    consensus = cp.Variable((n_samples, n_states), nonneg=True)
+    transitions = [cp.Parameter((n_samples, n_states)) for _ in range(n_views)]
+    beta, lam = cp.Parameter(nonneg=True), cp.Parameter(nonneg=True)
+    errors = [cp.Variable((n_samples, n_states)) for _ in range(n_views)]
+    objective = cp.normNuc(consensus)
+    for error in errors:
+        objective += beta * cvxpy_norm("rows", error) + lam * cvxpy_norm("columns", error)
+    constraints = [view == consensus + error for view, error in zip(transitions, errors, strict=True)]
+    program = cp.Problem(cp.Minimize(objective), [cp.sum(consensus, axis=1) == 1, *constraints])
+    return program, consensus, transitions, beta, lam
+
+
+def solve(problem):
+    """Optimal value and consensus of the EMVC problem by a general convex solver."""
+    program, consensus, transitions, beta, lam = _emvc_program(*problem.transitions.shape)
+    for parameter, value in zip(transitions, problem.transitions, strict=True):
+        parameter.value = value
+    beta.value, lam.value = problem.beta, problem.lam
+    _solve(program, 1e-9)
+    return program.value, consensus.value
+
+
+def objective(consensus, transitions, beta, lam):
+    """The objective, term by term in literal loops."""
+    n_samples, n_states = consensus.shape
+    total = sum(math.sqrt(max(w, 0.0)) for w in np.linalg.eigvalsh(consensus.T @ consensus))
+    for view in transitions:
+        for i in range(n_samples):
+            total += beta * math.sqrt(sum((view[i, j] - consensus[i, j]) ** 2 for j in range(n_states)))
+        for j in range(n_states):
+            total += lam * math.sqrt(sum((view[i, j] - consensus[i, j]) ** 2 for i in range(n_samples)))
+    return total
+
+
+def alm_step(transitions, state, beta, lam, mu):
+    """One iteration of the published algorithm with literal loops over entries; returns the new state."""
+    p, q, z, errors, y = state
+    n_views, n, m = transitions.shape
+    c = np.zeros((n, m))
+    for i in range(n):
+        for j in range(m):
+            total = q[i, j] - z[i, j] / mu
+            for k in range(n_views):
+                total += transitions[k, i, j] - errors[k, i, j] - y[k, i, j] / mu
+            c[i, j] = total / (n_views + 1)
+    p = np.zeros((n, m))
+    for i in range(n):
+        u = sorted(c[i], reverse=True)
+        best = max(j for j in range(1, m + 1) if 1 - sum(u[r] - u[j - 1] for r in range(j)) > 0)
+        sigma = (sum(u[:best]) - 1) / best
+        for j in range(m):
+            p[i, j] = max(c[i, j] - sigma, 0.0)
+    new = np.zeros_like(errors)
+    for k in range(n_views):
+        for i in range(n):
+            r = math.sqrt(sum(errors[k, i, j] ** 2 for j in range(m)))
+            for j in range(m):
+                col = math.sqrt(sum(errors[k, t, j] ** 2 for t in range(n)))
+                b = transitions[k, i, j] - p[i, j] - y[k, i, j] / mu
+                new[k, i, j] = b / (1 + beta / (2 * mu * r) + lam / (2 * mu * col))
+    u, s, vt = np.linalg.svd(p + z / mu)
+    q = (u * np.maximum(s - 1 / mu, 0)) @ vt
+    return p, q, z + mu * (p - q), new, y + mu * (p[None] + new - transitions)

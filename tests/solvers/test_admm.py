@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+
+import oracles
+from conftest import random_transitions
+from emvc.problem import Problem
+from emvc.solvers import ADMM, ALM, Status, run
+
+WEIGHTS = [(0.0, 0.0), (0.0, 0.3), (0.3, 0.0), (0.05, 0.05), (0.2, 0.4), (0.5, 0.1), (1.0, 1.0), (10.0, 0.01)]
+
+
+@pytest.mark.parametrize("n_views", [2, 3])
+@pytest.mark.parametrize(("beta", "lam"), WEIGHTS)
+def test_agrees_with_a_general_convex_solver(n_views, beta, lam):
+    problem = Problem(random_transitions(np.random.default_rng(n_views), n_views, 8), beta, lam)
+    optimum, _ = oracles.solve(problem)
+    solution = run(ADMM(tol=1e-7), problem, max_iter=20_000)
+    assert solution.status is Status.CONVERGED
+    assert abs(solution.objective - optimum) <= 1e-5 * optimum
+    assert solution.bound <= optimum * (1 + 1e-7)
+    assert problem.objective(solution.consensus) == pytest.approx(solution.objective)
+
+
+def test_rectangular_problem_agrees_too(rng):
+    """Transitions to landmarks are N x m; the same solver serves them."""
+    problem = Problem(random_transitions(rng, 2, 9, 5), 0.2, 0.2)
+    optimum, _ = oracles.solve(problem)
+    solution = run(ADMM(tol=1e-7), problem, max_iter=20_000)
+    assert solution.objective == pytest.approx(optimum, rel=1e-5)
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-4])
+def test_gap_is_the_stopping_rule_and_holds(tol, rng):
+    problem = Problem(random_transitions(rng, 2, 60), 0.3, 0.3)
+    rough = run(ADMM(tol=tol), problem)
+    exact = run(ADMM(tol=1e-9), problem, max_iter=5000)
+    assert rough.status is Status.CONVERGED
+    assert rough.gap <= tol
+    assert rough.objective - exact.bound <= tol * rough.objective + 1e-9
+    assert rough.bound <= exact.objective + 1e-9
+
+
+def test_large_problem_without_svd_of_the_consensus(rng):
+    """Above the size where checks are exact the cheap bounds must still be on the right side."""
+    labels = np.arange(340) % 4
+    together = (labels[:, None] == labels) + 0.05
+    noisy = together * rng.random((2, 340, 340))
+    problem = Problem(noisy / noisy.sum(axis=2, keepdims=True), 0.2, 0.2)
+    solution = run(ADMM(tol=1e-3), problem)
+    assert solution.status is Status.CONVERGED
+    assert problem.objective(solution.consensus) == pytest.approx(solution.objective, rel=1e-9)
+    assert all(upper >= solution.bound for upper in solution.history.objective)
+    assert run(ADMM(tol=1e-6), problem, max_iter=3000).objective <= solution.objective
+
+
+def test_consensus_is_row_stochastic(rng):
+    solution = run(ADMM(), Problem(random_transitions(rng, 3, 30), 0.2, 0.1))
+    assert solution.consensus.min() >= 0
+    np.testing.assert_allclose(solution.consensus.sum(axis=1), 1.0)
+
+
+def test_identical_views_with_large_weights_are_returned(rng):
+    view = random_transitions(rng, 1, 20)[0]
+    solution = run(ADMM(tol=1e-6), Problem(np.stack([view, view]), 50.0, 50.0), max_iter=2000)
+    np.testing.assert_allclose(solution.consensus, view, atol=1e-6)
+
+
+def test_penalty_freezes(rng):
+    problem = Problem(random_transitions(rng, 2, 20), 0.2, 0.2)
+    history = run(ADMM(tol=1e-15, penalty=1e-3, max_penalty_changes=3), problem, max_iter=300).history
+    assert len(set(history.penalty)) == 4
+    assert len(set(history.penalty[4:])) == 1
+
+
+def test_running_out_of_iterations_is_a_status(rng):
+    solution = run(ADMM(tol=1e-12), Problem(random_transitions(rng, 2, 20), 0.2, 0.2), max_iter=3)
+    assert solution.status is Status.MAX_ITER
+    assert solution.n_iter == 3
+    assert solution.history.iteration == [3]
+
+
+def test_certified_solver_is_never_above_the_published_one(rng):
+    problem = Problem(random_transitions(rng, 2, 25), 0.1, 0.1)
+    certified = run(ADMM(tol=1e-6), problem, max_iter=2000)
+    published = run(ALM(), problem)
+    assert published.status is Status.CONVERGED
+    assert certified.objective <= published.objective * (1 + 1e-6)
+    assert published.gap >= 0
+    assert published.bound <= certified.objective * (1 + 1e-9)

@@ -1,0 +1,62 @@
+import numpy as np
+import pytest
+
+from emvc.prox import NuclearNorm
+from emvc.solvers._svt import SingularValueThreshold, spectral_norm_bound
+
+
+def low_rank_plus_noise(rng, n, m, rank, noise=0.01):
+    return rng.standard_normal((n, rank)) @ rng.standard_normal((rank, m)) / np.sqrt(n) + noise * rng.standard_normal(
+        (n, m)
+    )
+
+
+@pytest.mark.parametrize("shape", [(80, 80), (120, 60)])
+@pytest.mark.parametrize("threshold", [0.05, 1.0, 4.0])
+def test_equals_the_exact_operator_along_a_slowly_changing_sequence(shape, threshold, rng):
+    operator, out = SingularValueThreshold(), np.empty(shape)
+    matrix, drift = low_rank_plus_noise(rng, *shape, rank=5), rng.standard_normal(shape)
+    for _ in range(12):
+        matrix = matrix + 1e-5 * drift
+        result = operator(matrix, threshold, out)
+    exact = NuclearNorm().prox(matrix, threshold)
+    np.testing.assert_allclose(out, exact, atol=1e-4)
+    assert result.nuclear_norm == pytest.approx(NuclearNorm().value(out), abs=1e-8)
+    assert result.rank == np.sum(np.linalg.svdvals(matrix) > threshold)
+
+
+def test_rank_growth_is_followed(rng):
+    operator, out = SingularValueThreshold(), np.empty((100, 100))
+    matrix = low_rank_plus_noise(rng, 100, 100, rank=3)
+    operator(matrix, 0.5, out)
+    richer = matrix + low_rank_plus_noise(rng, 100, 100, rank=20)
+    assert operator(richer, 0.5, out).rank >= 20
+    np.testing.assert_allclose(out, NuclearNorm().prox(richer, 0.5), atol=1e-6)
+
+
+def test_norm_bound_skips_the_decomposition(monkeypatch, rng):
+    operator, out = SingularValueThreshold(), np.ones((30, 30))
+    monkeypatch.setattr(operator, "_by_gram", lambda *_: pytest.fail("decomposed"))
+    matrix = rng.standard_normal((30, 30))
+    assert operator(matrix, np.linalg.norm(matrix), out).rank == 0
+    assert not out.any()
+
+
+@pytest.mark.parametrize("excess", [0.0, 1e-6, 3e-3, 0.5])
+def test_spectral_norm_bound_is_a_bound_and_tight(excess, rng):
+    q, _ = np.linalg.qr(rng.standard_normal((40, 40)))
+    matrix = q * np.linspace(0.0, 1.0 + excess, 40)
+    bound = spectral_norm_bound(matrix)
+    assert bound >= 1.0 + excess - 1e-12
+    if excess < 0.1:
+        assert bound <= (1.0 + 10 * excess) * (1 + 1e-8)
+
+
+def test_forgetting_enlarges_the_block(rng):
+    operator, out = SingularValueThreshold(), np.empty((100, 100))
+    matrix = low_rank_plus_noise(rng, 100, 100, rank=3)
+    operator(matrix, 0.5, out)
+    before = operator._basis.shape[1]
+    operator.forget()
+    operator(matrix, 0.5, out)
+    assert operator._basis.shape[1] > before

@@ -1,0 +1,97 @@
+import re
+import subprocess
+import sys
+
+import pytest
+
+import emvc
+from emvc import cli, report
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(arguments)
+    return stopped.value.code, capsys.readouterr()
+
+
+def test_version(capsys):
+    code, shown = run(capsys, "--version")
+    assert code == 0
+    assert shown.out.strip() == f"emvc {emvc.__version__}"
+
+
+def test_help_names_the_commands(capsys):
+    code, shown = run(capsys, "--help")
+    assert code == 0
+    assert "demo" in shown.out
+
+
+def test_demo_writes_a_report_and_pictures(capsys, tmp_path):
+    code, shown = run(capsys, "demo", "--output", str(tmp_path / "out"), "--samples", "300")
+    assert code == 0
+    assert "k-means on joined features" in shown.out
+    assert "kernel addition" in shown.out
+    assert re.search(r"EMVC is certified to be within", shown.out)
+    files = {path.name for path in (tmp_path / "out").iterdir()}
+    assert files == {"report.html", "embedding.png", "consensus.png", "errors.png", "convergence.png"}
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.count("data:image/png;base64,") == 4
+    assert "http" not in page  # nothing is fetched from anywhere
+    for name in ("embedding", "consensus", "errors", "convergence"):
+        assert (tmp_path / "out" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_unwritable_output_is_one_line(capsys, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    code, shown = run(capsys, "demo", "--output", str(tmp_path / "file"), "--samples", "60")
+    assert code == 1
+    assert shown.err.splitlines()[-1].startswith("error:")
+    assert "Traceback" not in shown.err
+
+
+def test_ctrl_c_leaves_a_clean_message(capsys, monkeypatch, tmp_path):
+    def interrupt(**_):
+        raise KeyboardInterrupt("EMVC was interrupted after about 10 iterations; nothing was fitted.")
+
+    monkeypatch.setattr("emvc.demo.run_demo", interrupt)
+    code, shown = run(capsys, "demo", "--output", str(tmp_path / "out"))
+    assert code == 130
+    assert "Interrupted." in shown.err
+    assert "Traceback" not in shown.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_unknown_command_is_refused():
+    result = subprocess.run(
+        [sys.executable, "-c", "from emvc.cli import main; main(['nonsense'])"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 2
+    assert "nonsense" in result.stderr
+
+
+def test_files_appear_whole_or_not_at_all(tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("old")
+
+    def fail(*_):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(report.os, "replace", fail)
+    with pytest.raises(OSError, match="No space left"):
+        report.write_files(tmp_path, {"a.txt": b"new"})
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+    assert (tmp_path / "a.txt").read_text() == "old"
+
+
+def test_report_escapes_names_and_describes_the_model(blobs):
+    views, _ = blobs
+    model = emvc.EMVC(3, random_state=0).fit({"<script>alert(1)</script>": views[0], "b": views[1]})
+    content = report.describe(model, n_worst=5)
+    assert sum(content["cluster_sizes"]) == 60
+    assert len(content["worst"]) == 5
+    page = report.render(content, report.draw_figures(model), title="A <b> & c")
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert "A &lt;b&gt; &amp; c" in page

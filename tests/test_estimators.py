@@ -1,0 +1,286 @@
+"""One contract for every estimator, and what is special to each."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+from emvc import EMVC, FeatureConcatenation, KernelAddition
+from emvc.estimators import _base, emvc
+from emvc.metrics import clustering_accuracy, clustering_scores
+from emvc.solvers import ADMM, ALM
+
+ESTIMATORS = [EMVC, KernelAddition, FeatureConcatenation]
+every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: e.__name__)
+
+
+@every_estimator
+def test_scikit_learn_contract(estimator):
+    with warnings.catch_warnings():
+        # Checks fit random points by hundreds of settings; k-means may then find fewer clusters than asked for.
+        warnings.simplefilter("ignore")
+        check_estimator(estimator())
+
+
+@every_estimator
+def test_finds_clear_clusters(estimator, blobs):
+    views, labels = blobs
+    model = estimator(n_clusters=3, random_state=0)
+    assert model.fit(views) is model
+    np.testing.assert_array_equal(model.labels_, labels)
+    np.testing.assert_array_equal(clone(model).fit_predict(views), labels)
+    assert model.n_clusters_ == 3
+    assert model.n_features_in_ == 10
+    assert not hasattr(model, "score")
+
+
+@every_estimator
+def test_containers_give_the_same_labels(estimator, blobs):
+    views, labels = blobs
+    frames = {name: pd.DataFrame(view) for name, view in zip(("a", "b"), views, strict=True)}
+    sparse = [scipy.sparse.csr_matrix(view) for view in views]
+    for container in (tuple(views), frames, sparse):
+        model = estimator(n_clusters=3, random_state=0).fit(container)
+        np.testing.assert_array_equal(model.labels_, labels)
+    assert estimator(n_clusters=3, random_state=0).fit(frames).view_names_ == ["a", "b"]
+
+
+@every_estimator
+def test_one_array_is_one_view(estimator, blobs):
+    views, labels = blobs
+    np.testing.assert_array_equal(estimator(n_clusters=3, random_state=0).fit_predict(views[0]), labels)
+
+
+@every_estimator
+def test_same_seed_same_labels(estimator, rng):
+    views = [rng.standard_normal((80, 3)) for _ in range(2)]
+    first, second = (estimator(n_clusters=4, random_state=7).fit_predict(views) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+@every_estimator
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"n_clusters": 61}, ValueError, "n_clusters=61 is larger than the number of samples, n_samples=60"),
+        ({"n_clusters": 1}, ValueError, "n_clusters must be at least 2, got 1"),
+        ({"n_clusters": 2.5}, TypeError, r"n_clusters must be an integer, got 2\.5"),
+        ({"n_init": 0}, ValueError, "n_init must be at least 1, got 0"),
+        (
+            {"scale": "minmax"},
+            ValueError,
+            "Unknown scale='minmax'; choose from 'auto', 'unit', 'zscore', None",
+        ),
+        ({"random_state": "x"}, ValueError, "cannot be used to seed"),
+    ],
+)
+def test_bad_options(estimator, options, error, message, blobs):
+    with pytest.raises(error, match=message):
+        estimator(**{"n_clusters": 3} | options).fit(blobs[0])
+
+
+@pytest.mark.parametrize("estimator", [EMVC, KernelAddition])
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"affinity": "gauss"}, ValueError, "Unknown affinity='gauss'; choose from 'auto', 'local'"),
+        ({"embedding": "raw"}, ValueError, "Unknown embedding='raw'"),
+        ({"n_neighbors": 60, "affinity": "local"}, ValueError, "n_neighbors=60 must be smaller than"),
+        ({"n_neighbors": 0}, ValueError, "n_neighbors must be at least 1"),
+        ({"n_neighbors": "many"}, TypeError, "n_neighbors must be an integer"),
+    ],
+)
+def test_bad_graph_options(estimator, options, error, message, blobs):
+    with pytest.raises(error, match=message):
+        estimator(3, **options).fit(blobs[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"beta": -1.0}, ValueError, "beta must be finite and at least 0, got -1"),
+        ({"lam": float("inf")}, ValueError, "lam must be finite and at least 0, got inf"),
+        ({"beta": "best"}, ValueError, "Unknown beta='best'; choose from 'auto'"),
+        ({"lam": None}, TypeError, "lam must be a number, got None"),
+        ({"solver": "sgd"}, ValueError, "Unknown solver='sgd'; choose from 'admm', 'alm', 'alm-authors'"),
+        ({"tol": 0.0}, ValueError, "tol must be finite and above 0"),
+        ({"max_iter": 0}, ValueError, "max_iter must be at least 1"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must not be 0"),
+    ],
+)
+def test_bad_emvc_options(options, error, message, blobs):
+    with pytest.raises(error, match=message):
+        EMVC(3, **options).fit(blobs[0])
+
+
+@pytest.mark.parametrize("affinity", ["auto", "local", "rbf", "self-tuning", "cosine"])
+def test_graphs_by_name(affinity, blobs):
+    views, labels = blobs
+    model = EMVC(3, affinity=affinity, beta=1.0, lam=1.0, random_state=0).fit(views)
+    assert clustering_accuracy(labels, model.labels_) > 0.95
+
+
+def test_precomputed_and_callable_affinities_agree(blobs):
+    views, labels = blobs
+
+    def kernel(view):
+        return np.exp(-((view[:, None] - view) ** 2).sum(axis=2) / 8)
+
+    by_callable = EMVC(3, affinity=kernel, scale=None, random_state=0).fit(views)
+    by_matrix = EMVC(3, affinity="precomputed", random_state=0).fit([kernel(view) for view in views])
+    sparse = EMVC(3, affinity="precomputed", random_state=0).fit(
+        [scipy.sparse.csr_array(kernel(view)) for view in views]
+    )
+    np.testing.assert_allclose(by_callable.consensus_, by_matrix.consensus_)
+    np.testing.assert_allclose(sparse.consensus_, by_matrix.consensus_)
+    np.testing.assert_array_equal(by_matrix.labels_, labels)
+
+
+def test_fitted_attributes(blobs):
+    views, _ = blobs
+    model = EMVC(3, random_state=0).fit(views)
+    assert model.status_ == "converged"
+    assert 0 <= model.duality_gap_ <= 1e-3
+    assert model.beta_ == model.lam_ == pytest.approx(4 / np.sqrt(60))
+    assert model.embedding_.shape == (60, 3)
+    assert model.consensus_.shape == (60, 60)
+    np.testing.assert_allclose(model.consensus_.sum(axis=1), 1.0)
+    assert model.sample_errors_.shape == (60, 2)
+    assert model.sample_errors_.min() >= 0
+    assert model.sample_errors_.max() <= 1
+    np.testing.assert_allclose(model.view_errors_, model.sample_errors_.mean(axis=0))
+    assert model.history_.iteration[-1] == model.n_iter_
+    assert model.rank_ >= 1
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.5])
+@pytest.mark.parametrize("lam", [0.0, 0.5])
+@pytest.mark.parametrize("solver", ["admm", "alm"])
+def test_four_versions(beta, lam, solver, blobs):
+    """Only EMVC(*), without weights, loses the clusters: its consensus is the uniform matrix."""
+    views, labels = blobs
+    model = EMVC(3, beta=beta, lam=lam, solver=solver, random_state=0).fit(views)
+    if beta == lam == 0:
+        np.testing.assert_allclose(model.consensus_, 1 / 60, atol=1e-3)
+        assert model.objective_ == pytest.approx(1.0, abs=2e-3)
+    else:
+        np.testing.assert_array_equal(model.labels_, labels)
+
+
+def test_published_configuration(blobs):
+    model = EMVC.paper(3, beta=0.1, lam=0.2, random_state=0)
+    assert (model.solver, model.affinity, model.scale, model.beta, model.lam) == (
+        "alm",
+        "rbf",
+        None,
+        0.1,
+        0.2,
+    )
+    assert clustering_accuracy(blobs[1], model.fit(blobs[0]).labels_) > 0.9
+    assert EMVC.paper(3, 0.1, 0.2, affinity="rbf-literal").affinity == "rbf-literal"
+
+
+def test_solver_objects_are_used_as_they_are(blobs):
+    views, _ = blobs
+    assert EMVC(3, solver=ADMM(tol=1e-6), random_state=0).fit(views).duality_gap_ <= 1e-6
+    authors = EMVC(3, solver=ALM(stop="objective"), random_state=0).fit(views)
+    by_name = EMVC(3, solver="alm-authors", random_state=0).fit(views)
+    np.testing.assert_array_equal(authors.consensus_, by_name.consensus_)
+
+
+def test_not_converging_warns_once(blobs):
+    model = EMVC(3, max_iter=2, tol=1e-9, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="EMVC reached max_iter=2 with a duality gap of") as caught:
+        model.fit(blobs[0])
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert model.status_ == "reached max_iter"
+
+
+def test_interrupting_leaves_a_message_and_no_half_fitted_model(blobs, monkeypatch):
+    def interrupt(*_args, progress, **_options):
+        progress(30, None)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(emvc, "run", interrupt)
+    model = EMVC(3)
+    with pytest.raises(KeyboardInterrupt, match="interrupted after about 30 iterations; nothing was fitted"):
+        model.fit(blobs[0])
+    assert [name for name in vars(model) if name.endswith("_")] == []
+
+
+@pytest.mark.parametrize("solver", ["admm", "alm"])
+def test_progress_bar(solver, blobs, capsys):
+    EMVC(3, solver=solver, random_state=0, verbose=1).fit(blobs[0])
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert ("gap" if solver == "admm" else "residual") in shown.err
+    assert "rank" in shown.err
+
+
+def test_threads_change_nothing(rng):
+    """Labels and consensus are the same for one thread and for all."""
+    labels = np.arange(300) % 4
+    views = [2.0 * rng.standard_normal((4, 5))[labels] + rng.standard_normal((300, 5)) for _ in range(2)]
+    models = [EMVC(4, random_state=0, n_jobs=n_jobs).fit(views) for n_jobs in (1, 2, -1)]
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.labels_, models[0].labels_)
+        np.testing.assert_allclose(model.consensus_, models[0].consensus_, atol=1e-9)
+
+
+def test_thread_limits_are_restored():
+    import numba
+
+    before = numba.get_num_threads()
+    with _base.limit_threads(1):
+        assert numba.get_num_threads() == 1
+    assert numba.get_num_threads() == before
+
+
+def test_too_large_for_memory(monkeypatch, blobs):
+    monkeypatch.setattr("emvc._validation.available_memory", lambda: 1000)
+    with pytest.raises(MemoryError, match=r"GiB are needed for 60 samples.*Cluster a subset"):
+        EMVC(3).fit(blobs[0])
+
+
+def test_destroyed_samples_stand_out_in_their_view(blobs):
+    views, labels = blobs
+    damaged = [views[0], views[1].copy()]
+    damaged[1][:3] = np.random.default_rng(0).uniform(-8, 8, (3, 6))
+    model = EMVC(3, random_state=0).fit(damaged)
+    assert set(np.argsort(-model.sample_errors_[:, 1])[:3]) == {0, 1, 2}
+    assert clustering_accuracy(labels, model.labels_) > 0.95
+
+
+def test_inside_a_pipeline(blobs):
+    pipeline = make_pipeline(EMVC(3, random_state=0))
+    np.testing.assert_array_equal(pipeline.fit_predict(blobs[0]), blobs[1])
+
+
+def test_webkb_certificate(webkb):
+    """Default graph, weights c / sqrt(N): the gap is closed, and the published schedule does not close it."""
+    weight = 4 / np.sqrt(len(webkb.labels))
+    options = {"beta": weight, "lam": weight, "random_state": 0}
+    certified = EMVC(2, max_iter=300, **options).fit(webkb.views)
+    assert certified.status_ == "converged"
+    assert certified.duality_gap_ <= 1e-3
+    published = EMVC(2, solver="alm", **options).fit(webkb.views)
+    assert published.objective_ > 1.01 * certified.objective_
+
+
+def test_webkb_published_configuration(webkb):
+    """The paper: accuracy .972 and NMI .776, weights chosen with labels; kernel addition .963 and .717."""
+    model = EMVC.paper(2, beta=1e-6, lam=1e-3, random_state=0).fit(webkb.views)
+    scores = clustering_scores(webkb.labels, model.labels_)
+    assert scores["accuracy"] >= 0.972
+    assert scores["nmi"] >= 0.776
+    baseline = KernelAddition(2, scale=None, random_state=0).fit(webkb.views)
+    scores = clustering_scores(webkb.labels, baseline.labels_)
+    assert scores["accuracy"] == pytest.approx(0.963, abs=0.003)
+    assert scores["nmi"] == pytest.approx(0.717, abs=0.005)

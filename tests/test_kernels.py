@@ -1,0 +1,94 @@
+import array_api_strict
+import numba
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import random_transitions
+from emvc.kernels import fused, reference
+
+
+def make_state(rng, n_views, n, m, n_rows, n_columns):
+    return {
+        "transitions": random_transitions(rng, n_views, n, m),
+        "consensus": random_transitions(rng, 1, n, m)[0],
+        "low_rank_point": rng.standard_normal((n, m)) / m,
+        "low_rank": rng.standard_normal((n, m)) / m,
+        "row_points": rng.standard_normal((n_rows, n, m)) / m,
+        "row_scale": rng.random((n_rows, n)),
+        "column_points": rng.standard_normal((n_columns, n, m)) / m,
+        "column_scale": rng.random((n_columns, m)),
+    }
+
+
+def copied(state):
+    return {name: array.copy() for name, array in state.items()}
+
+
+cases = given(
+    seed=st.integers(0, 10**6),
+    n_views=st.integers(1, 3),
+    n=st.integers(1, 70),
+    m=st.integers(1, 20),
+    groups=st.sampled_from([(True, True), (True, False), (False, True), (False, False)]),
+)
+
+
+@cases
+@settings(max_examples=60, deadline=None)
+def test_fused_sweep_equals_reference(seed, n_views, n, m, groups):
+    rng = np.random.default_rng(seed)
+    state = make_state(rng, n_views, n, m, *(n_views * group for group in groups))
+    options = {"relaxation": rng.uniform(1, 1.9), "ratio": rng.choice([0.5, 1.0, 2.0])}
+    results = []
+    for kernel in (reference, fused):
+        own, thresholds = copied(state), rng.standard_normal(n)
+        outcome = kernel.sweep(**own, thresholds=thresholds, **options)
+        results.append([*own.values(), thresholds, *outcome])
+    for expected, got in zip(*results, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+
+
+@cases
+@settings(max_examples=60, deadline=None)
+def test_fused_evaluation_equals_reference(seed, n_views, n, m, groups):
+    rng = np.random.default_rng(seed)
+    state = make_state(rng, n_views, n, m, *(n_views * group for group in groups))
+    for expected, got in zip(reference.evaluate(**state), fused.evaluate(**state), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 50), scale=st.sampled_from([1e-3, 1.0, 1e3]))
+@settings(max_examples=60, deadline=None)
+def test_fused_projection_equals_reference_from_any_start(seed, n, scale):
+    rng = np.random.default_rng(seed)
+    x = scale * rng.standard_normal((5, n))
+    start = scale * 3 * rng.standard_normal(5)
+    expected_thresholds = np.empty(5)
+    expected = reference.project_simplex(x, expected_thresholds)
+    np.testing.assert_allclose(fused.project_simplex(x, start), expected, rtol=1e-12, atol=1e-12 * scale)
+    np.testing.assert_allclose(start, expected_thresholds, rtol=1e-12, atol=1e-12 * scale)
+
+
+def test_reference_follows_the_array_api(rng):
+    state = make_state(rng, 2, 6, 5, 2, 2)
+    strict = {name: array_api_strict.asarray(array, copy=True) for name, array in state.items()}
+    for expected, got in zip(reference.evaluate(**state), reference.evaluate(**strict), strict=True):
+        np.testing.assert_allclose(np.asarray(got), expected, rtol=1e-12)
+    options = {"relaxation": 1.6, "ratio": 1.0}
+    expected = reference.sweep(**state, thresholds=np.zeros(6), **options)
+    got = reference.sweep(**strict, thresholds=array_api_strict.zeros(6), **options)
+    for one, other in zip(expected, got, strict=True):
+        np.testing.assert_allclose(np.asarray(other), one, rtol=1e-12)
+
+
+def test_sums_do_not_depend_on_threads(rng):
+    state = make_state(rng, 2, 130, 90, 2, 2)
+    results = []
+    for threads in (1, numba.config.NUMBA_NUM_THREADS):
+        before = numba.get_num_threads()
+        numba.set_num_threads(threads)
+        results.append(fused.sweep(**copied(state), thresholds=np.zeros(130), relaxation=1.6, ratio=1.0))
+        numba.set_num_threads(before)
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+import scipy.linalg
+
+from conftest import random_transitions
+from emvc.spectral import (
+    cluster_embedding,
+    number_by_appearance,
+    spectral_embedding,
+    stationary_distribution,
+)
+
+
+def blocks(sizes, leak=0.0):
+    """A chain with one block per size and a little leakage between them."""
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    weights = (labels[:, None] == labels) + leak
+    return weights / weights.sum(axis=1, keepdims=True), labels
+
+
+def test_stationary_distribution_is_the_left_eigenvector(rng):
+    transitions = random_transitions(rng, 1, 50)[0]
+    pi = stationary_distribution(transitions, teleport=1e-8)
+    assert pi.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(pi @ transitions, pi, atol=1e-8)
+    assert not np.allclose(transitions @ pi, pi, atol=1e-4)  # the right eigenvector of the print is another one
+
+
+@pytest.mark.parametrize("teleport", [1e-3, 1e-1])
+def test_stationary_distribution_with_teleportation_by_literal_solve(teleport):
+    transitions, _ = blocks([3, 5, 1])  # disconnected, with an isolated sample
+    google = (1 - teleport) * transitions + teleport / 9
+    values, vectors = np.linalg.eig(google.T)
+    expected = np.real(vectors[:, np.argmax(np.real(values))])
+    np.testing.assert_allclose(
+        stationary_distribution(transitions, teleport=teleport), expected / expected.sum(), atol=1e-8
+    )
+
+
+@pytest.mark.parametrize("n", [40, 260])  # dense and Lanczos
+def test_embedding_solves_the_generalised_problem_of_the_paper(n, rng):
+    transitions, teleport = random_transitions(rng, 1, n)[0], 1e-3
+    vectors, values = spectral_embedding(transitions, 4, embedding="plain", teleport=teleport)
+    chain = (1 - teleport) * transitions + teleport / n
+    degree = np.diag(stationary_distribution(transitions, teleport=teleport))
+    laplacian = degree - (degree @ chain + chain.T @ degree) / 2
+    expected = scipy.linalg.eigh(laplacian, degree, eigvals_only=True)[:4]
+    np.testing.assert_allclose(1 - values, expected, atol=1e-8)
+    np.testing.assert_allclose(laplacian @ vectors, degree @ vectors * (1 - values), atol=1e-8)
+    assert values[0] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("sizes", [(30, 20, 10), (150, 100, 50)])
+@pytest.mark.parametrize("leak", [0.0, 0.01])
+@pytest.mark.parametrize("embedding", ["unit-rows", "plain"])
+def test_blocks_are_found_connected_or_not(sizes, leak, embedding):
+    transitions, labels = blocks(sizes, leak)
+    points, _ = spectral_embedding(transitions, 3, embedding=embedding)
+    found = cluster_embedding(points, 3, rng=np.random.default_rng(0))
+    np.testing.assert_array_equal(found, labels)
+
+
+def test_isolated_sample_does_not_break_the_embedding():
+    transitions, _ = blocks([20, 20, 1])
+    points, values = spectral_embedding(transitions, 2)
+    assert np.isfinite(points).all()
+    assert np.isfinite(values).all()
+
+
+def test_unit_rows_have_unit_length(rng):
+    points, _ = spectral_embedding(random_transitions(rng, 1, 30)[0], 3)
+    np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1.0)
+
+
+def test_signs_are_deterministic(rng):
+    points, _ = spectral_embedding(random_transitions(rng, 1, 30)[0], 3, embedding="plain")
+    again, _ = spectral_embedding(random_transitions(np.random.default_rng(0), 1, 30)[0], 3, embedding="plain")
+    np.testing.assert_array_equal(points, again)
+
+
+def test_labels_are_numbered_by_appearance():
+    np.testing.assert_array_equal(number_by_appearance(np.array([7, 7, 2, 9, 2])), [0, 0, 1, 2, 1])
