@@ -34,7 +34,7 @@ lint: $(VENV)/installed-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 examples: $(VENV)/installed
 	@for script in examples/*.py; do echo "$$script"; MPLBACKEND=agg $(BIN)/python -W error $$script || exit 1; done

@@ -58,6 +58,15 @@ def solve(problem):
     return program.value, consensus.value
 
 
+def solve_entrywise(problem):
+    """Optimal value of the RMSC problem by a general convex solver."""
+    consensus = cp.Variable(problem.shape, nonneg=True)
+    errors = sum(cp.sum(cp.abs(view - consensus)) for view in problem.transitions)
+    program = cp.Problem(cp.Minimize(cp.normNuc(consensus) + problem.lam * errors), [cp.sum(consensus, axis=1) == 1])
+    _solve(program, 1e-9)
+    return program.value
+
+
 def objective(consensus, transitions, beta, lam):
     """The objective, term by term in literal loops."""
     n_samples, n_states = consensus.shape

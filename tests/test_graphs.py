@@ -136,6 +136,35 @@ def test_sparse_scaling_stays_sparse_and_keeps_distances(rng):
         np.testing.assert_allclose(graphs.squared_distances(scaled), expected, atol=1e-9)
 
 
+@pytest.mark.parametrize("value", [0.1, 1 / 3, 1000.1])
+def test_constant_columns_of_sparse_views_are_harmless(value, rng):
+    view = rng.standard_normal((60, 4))
+    padded = scipy.sparse.csr_array(np.hstack([view, np.full((60, 1), value)]))
+    expected = graphs.squared_distances(graphs.scale_view(view, "zscore"))
+    np.testing.assert_allclose(graphs.squared_distances(graphs.scale_view(padded, "zscore")), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1e-13, 1.0, 1e13])
+@pytest.mark.parametrize("convert", [np.asarray, scipy.sparse.csr_array])
+def test_units_do_not_matter(unit, convert, rng):
+    view = rng.standard_normal((30, 4))
+    expected = graphs.squared_distances(graphs.scale_view(view, "zscore"))
+    scaled = graphs.scale_view(convert(unit * view), "zscore")
+    np.testing.assert_allclose(graphs.squared_distances(scaled), expected, atol=1e-9)
+
+
+def test_container_does_not_change_the_scaling(rng):
+    for view in (text_view(rng), np.abs(rng.standard_normal((40, 5)))):
+        dense = graphs.squared_distances(graphs.scale_view(view))
+        sparse = graphs.squared_distances(graphs.scale_view(scipy.sparse.csr_array(view)))
+        np.testing.assert_allclose(sparse, dense, atol=1e-9)
+
+
+def test_normalized_affinity():
+    affinity = np.array([[0.0, 2.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    np.testing.assert_allclose(graphs.normalized_affinity(affinity), [[0, 1, 0], [1, 0, 0], [0, 0, 0]])
+
+
 def test_default_neighborhood():
     assert graphs.default_n_neighbors(1000, 5) == 100
     assert graphs.default_n_neighbors(1000, 200) == 10
@@ -148,3 +177,7 @@ def test_callable_affinity_is_checked():
         graphs.compute_affinity(view, lambda v: v, name="words")
     with pytest.raises(ValueError, match=r"must not be negative, but entry \(0, 0\) is"):
         graphs.compute_affinity(view, lambda v: -v @ v.T, name="words")
+    with pytest.raises(ValueError, match="view 'words' from the callable is not numeric"):
+        graphs.compute_affinity(view, lambda _: np.full((4, 4), "x"), name="words")
+    with pytest.raises(ValueError, match="view 'words' from the callable is complex"):
+        graphs.compute_affinity(view, lambda v: 1j * v @ v.T, name="words")

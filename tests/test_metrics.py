@@ -58,3 +58,5 @@ def test_bad_input():
         clustering_scores([0, 1], [0, 1, 1])
     with pytest.raises(ValueError, match="labels must be a non-empty one-dimensional array"):
         clustering_scores([0, 1], [[0], [1]])
+    with pytest.raises(TypeError, match="must each be of one kind"):
+        clustering_scores([None, "a"], [0, 1])

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 import oracles
 from conftest import random_transitions
-from emvc.problem import Problem, relative_gap
+from emvc.problem import EntrywiseProblem, Problem, relative_gap
+from emvc.solvers import ADMM
 
 
 def test_objective_equals_literal_loops(rng):
@@ -26,16 +27,32 @@ def test_objective_is_infinite_outside_the_simplex(rng):
     n_views=st.integers(1, 2),
     beta=st.sampled_from([0.0, 0.1, 1.0]),
     lam=st.sampled_from([0.0, 0.2, 2.0]),
-    size=st.sampled_from([0.1, 1.0, 10.0]),
+    factor=st.sampled_from([0.5, 1.0, 2.0, 10.0]),
+    noise=st.sampled_from([0.0, 1e-3, 0.1, 10.0]),
 )
 @settings(max_examples=200, deadline=None)
-def test_dual_bound_never_exceeds_the_optimum(seed, n_views, beta, lam, size):
+def test_dual_bound_never_exceeds_the_optimum(seed, n_views, beta, lam, factor, noise):
+    """Optimal multipliers, too long by a factor and perturbed: only scaling them back keeps the bound valid."""
     rng = np.random.default_rng(seed)
     problem = Problem(random_transitions(rng, n_views, 4), beta, lam)
-    low_rank = size * rng.standard_normal((4, 4))
-    rows, columns = size * rng.standard_normal((2, n_views, 4, 4))
     optimum, _ = oracles.solve(problem)
-    assert problem.dual_bound(low_rank, rows, columns) <= optimum + 1e-7 * max(1.0, optimum)
+    optimal = optimal_multipliers(problem)
+    if factor == 1.0 and noise == 0.0:
+        assert problem.dual_bound(*optimal) == pytest.approx(optimum, rel=1e-3)
+    perturbed = [factor * array + noise * rng.standard_normal(array.shape) for array in optimal]
+    assert problem.dual_bound(*perturbed) <= optimum + 1e-7 * max(1.0, optimum)
+
+
+def optimal_multipliers(problem):
+    """Z, A and B of the certified solver near the optimum."""
+    solver = ADMM()
+    state = solver.init(problem, np.random.default_rng(0))
+    for _ in range(300):
+        state = solver.step(problem, state)
+    zeros = np.zeros_like(problem.transitions)
+    rows = state.penalty * (1 - state.row_scale[:, :, None]) * state.row_points if problem.beta else zeros
+    columns = state.penalty * (1 - state.column_scale[:, None, :]) * state.column_points if problem.lam else zeros
+    return state.penalty * (state.low_rank_point - state.low_rank), rows, columns
 
 
 def test_dual_bound_is_tight_at_the_uniform_optimum():
@@ -62,3 +79,10 @@ def test_array_api_backend_agrees(rng):
 def test_relative_gap_is_not_negative():
     assert relative_gap(1.0, 1.0 + 1e-12) == 0.0
     assert relative_gap(2.0, 1.0) == 0.5
+
+
+def test_trivial_bound_is_the_nuclear_norm_of_the_uniform_matrix(rng):
+    problem = EntrywiseProblem(random_transitions(rng, 2, 9, 4), 0.1)
+    uniform = np.full((9, 4), 0.25)
+    assert problem.trivial_bound() == pytest.approx(np.linalg.norm(uniform, "nuc"))
+    assert problem.trivial_bound() == pytest.approx(problem.dual_bound(np.full((9, 4), 1 / 6), np.zeros((2, 9, 4))))

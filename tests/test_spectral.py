@@ -5,6 +5,7 @@ import scipy.linalg
 from conftest import random_transitions
 from emvc.spectral import (
     cluster_embedding,
+    leading_eigenvectors,
     number_by_appearance,
     spectral_embedding,
     stationary_distribution,
@@ -72,10 +73,39 @@ def test_unit_rows_have_unit_length(rng):
     np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1.0)
 
 
-def test_signs_are_deterministic(rng):
-    points, _ = spectral_embedding(random_transitions(rng, 1, 30)[0], 3, embedding="plain")
-    again, _ = spectral_embedding(random_transitions(np.random.default_rng(0), 1, 30)[0], 3, embedding="plain")
-    np.testing.assert_array_equal(points, again)
+@pytest.mark.parametrize("n", [30, 260])
+def test_signs_are_fixed(n, rng):
+    points, _ = spectral_embedding(random_transitions(rng, 1, n)[0], 4, embedding="plain", teleport=1e-9)
+    root = np.sqrt(stationary_distribution(random_transitions(np.random.default_rng(0), 1, n)[0], teleport=1e-9))
+    vectors = points * root[:, None]
+    assert (vectors[np.abs(vectors).argmax(axis=0), np.arange(4)] > 0).all()
+
+
+def test_degenerate_matrices_are_embedded_reproducibly():
+    """Lanczos breaks down on a matrix of rank one and restarts from a random vector, which must be seeded."""
+    uniform = np.full((300, 300), 1 / 300)
+    first, second = (spectral_embedding(uniform, 3)[0] for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_slowly_mixing_chain_has_an_accurate_distribution():
+    n, teleport = 300, 1e-3
+    cycle = np.roll(np.eye(n), 1, axis=1)
+    cycle[0] = 0.0
+    cycle[0, [1, 150]] = 0.5
+    pi = stationary_distribution(cycle, teleport=teleport)
+    np.testing.assert_allclose((1 - teleport) * pi @ cycle + teleport / n, pi, rtol=1e-8)
+
+
+def test_leading_eigenvectors_with_a_pull(rng):
+    matrix = rng.standard_normal((50, 50))
+    matrix, pull = matrix + matrix.T, rng.standard_normal((50, 3))
+    vectors, values = leading_eigenvectors(matrix, 4, pull=pull, weight=0.7)
+    full = matrix + 0.7 * pull @ pull.T
+    np.testing.assert_allclose(full @ vectors, vectors * values, atol=1e-8)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(full)[::-1][:4])
+    span, _ = leading_eigenvectors(None, 2, pull=pull, weight=1.0)
+    np.testing.assert_allclose(pull @ (pull.T @ span), span * np.linalg.svdvals(pull)[:2] ** 2, atol=1e-8)
 
 
 def test_labels_are_numbered_by_appearance():

@@ -5,6 +5,7 @@ import scipy.sparse
 
 from emvc import _validation
 from emvc._validation import (
+    check_choice,
     check_generator,
     check_integer,
     check_memory,
@@ -66,6 +67,17 @@ def with_value(value, row=2, column=1):
         ({"a": X, "b": np.empty((4, 0))}, ValueError, r"view 'b'.*0 feature"),
         ({"a": X, "b": np.empty((0, 3))}, ValueError, r"view 'b'.*0 sample"),
         ({"a": X, "b": "text"}, ValueError, r"view 'b'"),
+        ({"a": X, "b": np.ma.masked_array(X)}, TypeError, r"view 'b' is a masked array"),
+        ({"a": X, "b": [[10**400, 1]] * 4}, OverflowError, r"view 'b'"),
+        ({1: X, "1": X}, ValueError, r"Two views have the same name: '1', '1'"),
+        (None, TypeError, "views must be a list, tuple or dict .* got None of type NoneType"),
+        ("data.csv", TypeError, "views must be a list, tuple or dict .* of type str"),
+        ((view for view in [X]), TypeError, "views must be a list, tuple or dict .* of type generator"),
+        (
+            {"a": X, "b": scipy.sparse.csr_array(with_value(np.nan, 2, slice(None)))},
+            ValueError,
+            r"view 'b': sample 2 is missing",
+        ),
         ({}, ValueError, "dictionary is empty"),
         ([], ValueError, "list is empty"),
         ([X[:1], X[:1]], ValueError, "n_samples = 1"),
@@ -120,8 +132,18 @@ def test_generators():
     legacy = [check_generator(np.random.RandomState(1)).random() for _ in range(2)]
     assert legacy[0] == legacy[1]
     assert isinstance(check_generator(None), np.random.Generator)
-    with pytest.raises(ValueError, match="cannot be used to seed"):
-        check_generator("seed")
+    assert isinstance(check_generator(np.random), np.random.Generator)
+    for bad in ("seed", True, 1.5):
+        with pytest.raises(ValueError, match=f"random_state={bad!r} cannot be used to seed"):
+            check_generator(bad)
+    with pytest.raises(ValueError, match="random_state must be at least 0, got -1"):
+        check_generator(-1)
+
+
+@pytest.mark.parametrize("value", [np.array(["auto", "auto"]), np.array("auto"), 3, ["auto"]])
+def test_choices_are_strings(value):
+    with pytest.raises(ValueError, match="Unknown scale="):
+        check_choice(value, "scale", ("auto", None))
 
 
 def test_memory_is_checked_before_anything_is_allocated(monkeypatch):

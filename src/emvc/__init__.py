@@ -17,10 +17,22 @@ from emvc._version import __version__
 
 if TYPE_CHECKING:
     from emvc import datasets, metrics, plot
-    from emvc.estimators import EMVC, FeatureConcatenation, KernelAddition
+    from emvc.estimators import (
+        AMGL,
+        EMVC,
+        RMSC,
+        BestSingleView,
+        CoRegularized,
+        FeatureConcatenation,
+        KernelAddition,
+    )
 
 __all__ = [
+    "AMGL",
     "EMVC",
+    "RMSC",
+    "BestSingleView",
+    "CoRegularized",
     "FeatureConcatenation",
     "KernelAddition",
     "__version__",
@@ -29,7 +41,7 @@ __all__ = [
     "plot",
 ]
 
-_ESTIMATORS = ("EMVC", "FeatureConcatenation", "KernelAddition")
+_ESTIMATORS = ("AMGL", "EMVC", "RMSC", "BestSingleView", "CoRegularized", "FeatureConcatenation", "KernelAddition")
 _MODULES = ("datasets", "metrics", "plot")
 
 

@@ -1,4 +1,4 @@
-"""The array backend: which namespace an array belongs to, and the way back to NumPy.
+"""The array backend: which namespace an array belongs to.
 
 The mathematics (`prox`, `problem`, `kernels.reference`) is written against the array API standard and asks this
 module for the namespace once. No other module names an array library besides NumPy.
@@ -34,13 +34,6 @@ def namespace(*arrays: Array) -> Any:
 def is_numpy(*arrays: Array) -> bool:
     """Tell whether all ``arrays`` are NumPy arrays, which the fused kernels need."""
     return all(isinstance(array, np.ndarray) for array in arrays)
-
-
-def to_numpy(array: Array) -> NDArray[Any]:
-    """Return ``array`` as a NumPy array, copied from its device where necessary."""
-    if isinstance(array, np.ndarray):
-        return array
-    return np.asarray(array_api_compat.to_device(array, "cpu"))
 
 
 def row_norms(x: Array) -> Array:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.utils.validation import check_array, check_random_state
+from sklearn.utils.validation import check_array
 
 _LARGEST = 1e150  # squares of larger values overflow
 
@@ -79,12 +79,20 @@ def _name_views(views: Any) -> tuple[list[tuple[str, Any]], bool]:
     if isinstance(views, Mapping) and not scipy.sparse.issparse(views):  # DOK matrices are mappings
         if not views:
             raise ValueError("No views: the dictionary is empty.")
-        return [(str(name), view) for name, view in views.items()], False
+        names = [str(name) for name in views]
+        if len(set(names)) < len(names):
+            raise ValueError(f"Two views have the same name: {', '.join(map(repr, names))}.")
+        return list(zip(names, views.values(), strict=True)), False
     if isinstance(views, list | tuple):
         if not views:
             raise ValueError("No views: the list is empty.")
         if any(_n_dims(view) >= 2 for view in views):
             return [(str(index), view) for index, view in enumerate(views)], False
+    elif not (hasattr(views, "shape") or hasattr(views, "__array__")):
+        raise TypeError(
+            f"views must be a list, tuple or dict of two-dimensional arrays, or one such array; got {views!r} "
+            f"of type {type(views).__name__}."
+        )
     elif _n_dims(views) == 3:
         return [(str(index), view) for index, view in enumerate(views)], False
     return [("0", views)], True
@@ -93,16 +101,18 @@ def _name_views(views: Any) -> tuple[list[tuple[str, Any]], bool]:
 def _n_dims(view: Any) -> int:
     if hasattr(view, "ndim"):
         return int(view.ndim)
-    if isinstance(view, str) or not isinstance(view, Sequence):
+    if not isinstance(view, list | tuple):
         return 0
     return 1 + max((_n_dims(item) for item in view[:1]), default=0)
 
 
 def _check_view(view: Any, name: str, *, single: bool, caller: str) -> View:
+    if isinstance(view, np.ma.MaskedArray):
+        raise TypeError(f"view {name!r} is a masked array, whose mask would be lost. Fill or drop the masked values.")
     try:
         array = check_array(view, accept_sparse="csr", dtype="numeric", ensure_all_finite=False, estimator=caller)
         array = array.astype(np.float64, copy=False)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         prefix = "" if single else f"view {name!r}: "
         raise type(error)(f"{prefix}{error}") from error
     _check_finite(array, name)
@@ -114,18 +124,12 @@ def _check_finite(array: View, name: str) -> None:
     values = array.data if scipy.sparse.issparse(array) else array
     if values.size == 0 or (values.min() >= -_LARGEST and values.max() <= _LARGEST):
         return
+    _reject_missing(array, name)
     if scipy.sparse.issparse(array):
         array = array.tocoo()
         bad = int(np.flatnonzero(~(np.abs(array.data) <= _LARGEST))[0])
         row, column, value = int(array.row[bad]), int(array.col[bad]), float(array.data[bad])
     else:
-        missing = np.flatnonzero(np.isnan(array).all(axis=1))
-        if len(missing):
-            raise ValueError(
-                f"view {name!r}: sample {missing[0]} is missing (its row is all NaN), as are "
-                f"{len(missing) - 1} more. Samples that are missing from a view are not supported yet: "
-                "drop them from every view."
-            )
         row, column = (int(index[0]) for index in np.nonzero(~(np.abs(array) <= _LARGEST)))
         value = float(array[row, column])
     if np.isfinite(value):
@@ -135,6 +139,21 @@ def _check_finite(array: View, name: str) -> None:
         )
     what = "NaN" if np.isnan(value) else "infinity (inf)"
     raise ValueError(f"view {name!r}: sample {row} contains {what} in column {column}. Impute or drop it first.")
+
+
+def _reject_missing(array: View, name: str) -> None:
+    """Reject samples whose row is entirely NaN, which is how a sample is marked as missing from a view."""
+    if scipy.sparse.issparse(array):
+        rows = array.tocoo().row[np.isnan(array.data)]
+        missing = np.flatnonzero(np.bincount(rows, minlength=array.shape[0]) == array.shape[1])
+    else:
+        missing = np.flatnonzero(np.isnan(array).all(axis=1))
+    if len(missing):
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise ValueError(
+            f"view {name!r}: sample {missing[0]}{more} is missing (a row of NaN). Samples that are missing from a view "
+            "are not supported yet: drop them from every view."
+        )
 
 
 def _check_same_index(views: list[Any], names: tuple[str, ...]) -> None:
@@ -199,7 +218,7 @@ def check_number(value: Any, name: str, *, least: float = 0.0, strict: bool = Fa
 
 def check_choice(value: Any, name: str, choices: Sequence[Any]) -> Any:
     """Check that an option is one of ``choices``."""
-    if not any(value is choice or (isinstance(choice, str) and value == choice) for choice in choices):
+    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
         raise ValueError(f"Unknown {name}={value!r}; choose from {', '.join(map(repr, choices))}.")
     return value
 
@@ -210,10 +229,15 @@ def check_generator(random_state: Any) -> np.random.Generator:
         return random_state
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31 - 1))
-    if random_state is None:
+    if random_state is None or random_state is np.random:
         return np.random.default_rng()
-    check_random_state(random_state)  # for its message on anything that is not a seed
-    return np.random.default_rng(random_state)
+    try:
+        return np.random.default_rng(check_integer(random_state, "random_state", least=0))
+    except TypeError as error:
+        raise ValueError(
+            f"random_state={random_state!r} cannot be used to seed: give a non-negative integer, a Generator, a "
+            "RandomState or None."
+        ) from error
 
 
 def available_memory() -> int | None:
@@ -229,8 +253,11 @@ def available_memory() -> int | None:
         except (AttributeError, OSError, ValueError):
             return None
     try:
-        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as limit:
-            candidates.append(int(limit.read()))
+        with (
+            open("/sys/fs/cgroup/memory.max", encoding="ascii") as limit,
+            open("/sys/fs/cgroup/memory.current", encoding="ascii") as used,
+        ):
+            candidates.append(int(limit.read()) - int(used.read()))
     except (OSError, ValueError):
         pass  # no container limit
     return min(candidates)

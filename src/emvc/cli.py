@@ -77,6 +77,8 @@ def demo(
         f"Handwritten digits in three views: pixels, Fourier magnitudes and gradient histograms. {FRACTION:.0%} of the "
         "samples were replaced by random values in the Fourier view. No method knows which, nor the true digits."
     )
+    if output.exists() and not output.is_dir():
+        raise NotADirectoryError(f"{output} exists and is not a folder.")
     out.print(introduction)
     result = run_demo(
         random_state=seed,
@@ -94,7 +96,8 @@ def demo(
     out.print(table)
     model, total = result.model, int(result.damaged.sum())
     out.print(
-        f"EMVC is certified to be within {model.duality_gap_:.1e} of the optimum ({model.n_iter_} iterations). "
+        f"EMVC is certified: no solution can lower its objective by more than {model.duality_gap_:.2%} "
+        f"({model.n_iter_} iterations). "
         f"Of the {total} samples with the largest errors in the damaged view, {result.found} are the destroyed ones "
         f"(AUC {result.detection_auc:.3f})."
     )
@@ -108,7 +111,7 @@ def demo(
     )
     files = {f"{name}.png": image for name, image in images.items()} | {"report.html": page.encode()}
     report.write_files(output, files)
-    out.print(f"Report: {output / 'report.html'}; pictures beside it.", soft_wrap=True)
+    out.print(Text(f"Report: {output / 'report.html'}; pictures beside it."), soft_wrap=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

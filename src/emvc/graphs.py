@@ -19,7 +19,7 @@ see a shift.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -68,20 +68,25 @@ def scale_view(view: View, scale: str | None = "auto") -> View:
 
 def is_text_like(view: View) -> bool:
     """Tell whether a view looks like counts of rare things: no negative value and mostly zeros."""
-    if scipy.sparse.issparse(view):
-        return bool(view.nnz == 0 or view.data.min() >= 0)
-    return bool(view.min() >= 0 and np.count_nonzero(view) < 0.5 * view.size)
+    values = view.data if scipy.sparse.issparse(view) else view
+    nonnegative = values.size == 0 or values.min() >= 0
+    return bool(nonnegative and np.count_nonzero(values) < 0.5 * view.shape[0] * view.shape[1])
 
 
 def _zscore(view: View) -> View:
-    sparse = scipy.sparse.issparse(view)
+    n_samples, n_features = view.shape
     mean = np.asarray(view.mean(axis=0)).ravel()
-    if sparse:
-        spread = np.sqrt(np.maximum(np.asarray(view.multiply(view).mean(axis=0)).ravel() - mean**2, 0.0))
+    if scipy.sparse.issparse(view):
+        # In two passes: the difference of the mean square and the squared mean is noise for a constant column.
+        stored = np.bincount(view.indices, minlength=n_features)
+        squares = np.bincount(view.indices, (view.data - mean[view.indices]) ** 2, minlength=n_features)
+        spread = np.sqrt((squares + (n_samples - stored) * mean**2) / n_samples)
+        largest = np.asarray(abs(view).max(axis=0).toarray()).ravel()
     else:
+        largest = np.abs(view).max(axis=0)
         view = view - mean
         spread = np.sqrt(np.mean(view * view, axis=0))
-    constant = spread <= 1e-12 * np.maximum(np.abs(mean), 1.0)
+    constant = spread <= 1e-12 * largest
     factors = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread))
     return _multiply(view, factors[None, :])
 
@@ -189,7 +194,8 @@ def local_affinity(view: View, n_neighbors: int = 10) -> FloatArray:
     for rows in _row_chunks(n_samples, n_samples):
         shares = _neighbor_shares(squares[rows], rows.start, n_neighbors)
         scale[rows] = np.einsum("ij,ij->i", shares, np.sqrt(squares[rows])) / n_neighbors
-    floor = 1e-3 * max(float(np.median(scale)), float(scale.max()) * 1e-3) or 1.0
+    # Samples with many duplicates have scale zero; if all have, every distance is zero and any width will do.
+    floor = 1e-3 * float(np.median(scale)) or 1e-6 * float(scale.max()) or 1.0
     graph = squares
     for rows in _row_chunks(n_samples, n_samples):
         block = squares[rows]
@@ -232,20 +238,43 @@ def default_n_neighbors(n_samples: int, n_clusters: int) -> int:
     return min(max(10, n_samples // (2 * n_clusters)), n_samples - 1)
 
 
-def compute_affinity(view: View, affinity: str | Affinity, *, name: str = "0", n_neighbors: int = 10) -> Any:
+def compute_affinity(view: View, affinity: str | Affinity, *, name: str = "0", n_neighbors: int = 10) -> FloatArray:
     """Return the affinity of one scaled view, by name or by calling ``affinity``."""
-    if affinity == "local":
-        return local_affinity(view, n_neighbors)
     if isinstance(affinity, str):
-        return AFFINITIES[affinity](view)
+        return local_affinity(view, n_neighbors) if affinity == "local" else AFFINITIES[affinity](view)
+    owner = f"view {name!r} from the callable"
     result = affinity(view)
-    if not scipy.sparse.issparse(result):
+    if scipy.sparse.issparse(result):
+        result = result.toarray()
+    if np.iscomplexobj(result):
+        raise ValueError(f"The affinity of {owner} is complex.")
+    try:
         result = np.asarray(result, dtype=np.float64)
-    check_affinity(result, f"view {name!r} from the callable", n_samples=view.shape[0])
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"The affinity of {owner} is not numeric: {error}") from error
+    check_affinity(result, owner, n_samples=view.shape[0])
     return result
 
 
-def transition_matrix(affinity: Any, out: FloatArray | None = None) -> FloatArray:
+def normalized_affinity(affinity: FloatArray) -> FloatArray:
+    r"""Return :math:`D^{-1/2} S D^{-1/2}` of an affinity, symmetrised first; samples without a link get zero rows."""
+    symmetric = 0.5 * (affinity + affinity.T)
+    degree = symmetric.sum(axis=1)
+    root = 1.0 / np.sqrt(np.where(degree > 0, degree, 1.0))
+    symmetric *= root[:, None]
+    symmetric *= root
+    return np.asarray(symmetric)
+
+
+def stack_transitions(affinities: Iterable[FloatArray], n_views: int, n_samples: int) -> FloatArray:
+    """Return the transitions of all views as one array of shape (n_views, n_samples, n_samples)."""
+    transitions = np.empty((n_views, n_samples, n_samples))
+    for out, affinity in zip(transitions, affinities, strict=True):
+        transition_matrix(affinity, out=out)
+    return transitions
+
+
+def transition_matrix(affinity: FloatArray, out: FloatArray | None = None) -> FloatArray:
     """Return the row-stochastic matrix ``D^-1 S`` of an affinity.
 
     A sample that resembles nothing (a zero row) gets the uniform distribution: its view says nothing about it. Making
@@ -258,11 +287,10 @@ def transition_matrix(affinity: Any, out: FloatArray | None = None) -> FloatArra
     array([[0.25, 0.75],
            [0.5 , 0.5 ]])
     """
-    dense = affinity.toarray() if scipy.sparse.issparse(affinity) else affinity
     # A row is divided by its largest entry first, so that neither tiny nor huge affinities lose their proportions.
-    largest = dense.max(axis=1, keepdims=True)
+    largest = affinity.max(axis=1, keepdims=True)
     isolated = ~(largest > 0)
-    out = np.divide(dense, np.where(isolated, 1.0, largest), out=out)
+    out = np.divide(affinity, np.where(isolated, 1.0, largest), out=out)
     out[isolated.ravel()] = 1.0
     degree = out.sum(axis=1, keepdims=True)
     out /= degree

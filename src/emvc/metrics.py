@@ -22,7 +22,12 @@ def _check_labels(y_true: Any, labels: Any) -> tuple[IntArray, IntArray]:
             raise ValueError(f"{name} must be a non-empty one-dimensional array, got shape {array.shape}.")
     if y_true.shape != labels.shape:
         raise ValueError(f"y_true has {len(y_true)} entries, labels has {len(labels)}.")
-    encoded = [np.unique(array, return_inverse=True)[1] for array in (y_true, labels)]
+    try:
+        encoded = [np.unique(array, return_inverse=True)[1] for array in (y_true, labels)]
+    except TypeError as error:
+        raise TypeError(
+            f"y_true and labels must each be of one kind, such as all integers or all strings: {error}"
+        ) from error
     return encoded[0], encoded[1]
 
 

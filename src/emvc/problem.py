@@ -11,6 +11,7 @@ See ``docs/method.md`` for the derivation of the bound.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from emvc._array import Array, namespace
@@ -18,7 +19,48 @@ from emvc.prox import ColumnGroups, NuclearNorm, RowGroups, Simplex
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Decomposition:
+    """What all models of the form P_k = P + E_k share: a low-rank consensus and a penalty on the errors."""
+
+    transitions: Array
+
+    @property
+    def n_views(self) -> int:
+        """Number of views."""
+        return int(self.transitions.shape[0])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the consensus: samples by states."""
+        _, n_samples, n_states = self.transitions.shape
+        return int(n_samples), int(n_states)
+
+    def errors(self, consensus: Array) -> Array:
+        """Return the error matrices ``P_k - P``."""
+        return self.transitions - consensus[None, ...]
+
+    def penalty(self, errors: Array) -> float:
+        """Return the penalty on the errors."""
+        raise NotImplementedError
+
+    def objective(self, consensus: Array) -> float:
+        """Return the objective at ``consensus``, infinite where it is not row-stochastic."""
+        return Simplex().value(consensus) + NuclearNorm().value(consensus) + self.penalty(self.errors(consensus))
+
+    def trivial_bound(self) -> float:
+        """Return the bound of Z = 11'/sqrt(Nm) and no other multiplier: the nuclear norm of the uniform matrix."""
+        n_samples, n_states = self.shape
+        return math.sqrt(n_samples / n_states)
+
+    def _bound(self, low_rank: Array, multipliers: Array, scale: float) -> float:
+        """Return the dual bound of multipliers that are feasible after division by ``scale``."""
+        xp = namespace(self.transitions)
+        slack = xp.sum(multipliers, axis=0) - low_rank
+        return (float(xp.sum(multipliers * self.transitions)) - Simplex().support(slack)) / scale
+
+
+@dataclass(frozen=True, eq=False)
+class Problem(Decomposition):
     """One instance of the decomposition: the transitions of all views and the two weights.
 
     Parameters
@@ -38,36 +80,14 @@ class Problem:
     2.0
     """
 
-    transitions: Array
     beta: float
     lam: float
 
-    @property
-    def n_views(self) -> int:
-        """Number of views."""
-        return int(self.transitions.shape[0])
+    def penalty(self, errors: Array) -> float:
+        """Return the weighted sum of the row and column norms of the errors."""
+        return self.beta * RowGroups().value(errors) + self.lam * ColumnGroups().value(errors)
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of the consensus: samples by states."""
-        _, n_samples, n_states = self.transitions.shape
-        return int(n_samples), int(n_states)
-
-    def errors(self, consensus: Array) -> Array:
-        """Return the error matrices ``P_k - P``."""
-        return self.transitions - consensus[None, ...]
-
-    def objective(self, consensus: Array) -> float:
-        """Return the objective at ``consensus``, infinite where it is not row-stochastic."""
-        errors = self.errors(consensus)
-        return (
-            Simplex().value(consensus)
-            + NuclearNorm().value(consensus)
-            + self.beta * RowGroups().value(errors)
-            + self.lam * ColumnGroups().value(errors)
-        )
-
-    def dual_bound(self, low_rank: Array, rows: Array, columns: Array) -> float:
+    def dual_bound(self, low_rank: Array, rows: Array, columns: Array, *, low_rank_norm: float | None = None) -> float:
         r"""Return a lower bound on the optimal objective from any multipliers.
 
         With :math:`\lVert Z \rVert_2 \le 1`, row norms of :math:`A_k` at most :math:`\beta` and column norms of
@@ -85,6 +105,8 @@ class Problem:
             Z, the multiplier of the nuclear norm.
         rows, columns : arrays of shape (n_views, n_samples, n_states)
             A and B, the multipliers of the row and column groups.
+        low_rank_norm : float, optional
+            A proven upper bound on the largest singular value of Z; computed if not given.
         """
         xp = namespace(self.transitions)
         if self.beta == 0.0:
@@ -93,15 +115,46 @@ class Problem:
             columns = xp.zeros_like(columns)
         scale = max(
             1.0,
-            NuclearNorm().dual_norm(low_rank),
+            NuclearNorm().dual_norm(low_rank) if low_rank_norm is None else low_rank_norm,
             RowGroups().dual_norm(rows) / self.beta if self.beta else 0.0,
             ColumnGroups().dual_norm(columns) / self.lam if self.lam else 0.0,
         )
-        multipliers = rows + columns
-        bound = float(xp.sum(multipliers * self.transitions)) - Simplex().support(
-            xp.sum(multipliers, axis=0) - low_rank
-        )
-        return bound / scale
+        return self._bound(low_rank, rows + columns, scale)
+
+
+@dataclass(frozen=True, eq=False)
+class EntrywiseProblem(Decomposition):
+    r"""The model of RMSC, with an entrywise penalty :math:`\lambda \sum_k \lVert P_k - P \rVert_1`.
+
+    Parameters
+    ----------
+    transitions : array of shape (n_views, n_samples, n_states)
+        Row-stochastic matrices, one per view.
+    lam : float
+        Weight of the errors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> EntrywiseProblem(np.stack([np.eye(2)]), lam=0.5).objective(np.full((2, 2), 0.5))
+    2.0
+    """
+
+    lam: float
+
+    def penalty(self, errors: Array) -> float:
+        """Return the weighted sum of absolute errors."""
+        xp = namespace(errors)
+        return self.lam * float(xp.sum(xp.abs(errors)))
+
+    def dual_bound(self, low_rank: Array, multipliers: Array, *, low_rank_norm: float | None = None) -> float:
+        """Return a lower bound on the optimum from any multipliers, as for `Problem` with entries of size ``lam``."""
+        xp = namespace(self.transitions)
+        if self.lam == 0.0:
+            multipliers = xp.zeros_like(multipliers)
+        largest = float(xp.max(xp.abs(multipliers))) / self.lam if self.lam else 0.0
+        norm = NuclearNorm().dual_norm(low_rank) if low_rank_norm is None else low_rank_norm
+        return self._bound(low_rank, multipliers, max(1.0, norm, largest))
 
 
 def relative_gap(objective: float, bound: float) -> float:

@@ -103,9 +103,9 @@ def render(
     worst_view = max(content["views"], key=lambda view: view["error"])
     summary = (
         f"{content['n_samples']} samples in {len(content['views'])} views fall into {content['n_clusters']} clusters. "
-        f"The view that disagrees most with the others is {worst_view['name']!r}: the consensus moved "
-        f"{worst_view['error']:.0%} of its transitions. The solver {content['status']} after {content['n_iter']} "
-        f"iterations; the objective is at most {content['gap']:.2%} above the optimum."
+        f"The consensus departs most from the view {worst_view['name']!r}, where it moved "
+        f"{worst_view['error']:.0%} of the transitions. The solver {content['status']} after {content['n_iter']} "
+        f"iterations; no solution can lower the objective by more than {content['gap']:.2%}."
     )
     comparison = ""
     if records:

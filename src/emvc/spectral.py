@@ -14,7 +14,9 @@ enters S as well, which keeps the largest eigenvalue at one.
 
 from __future__ import annotations
 
-from typing import Literal
+import inspect
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
@@ -44,7 +46,9 @@ def stationary_distribution(transitions: FloatArray, *, teleport: float = TELEPO
     n = len(transitions)
     start = np.full(n, 1.0 / n)
     system = LinearOperator((n, n), matvec=lambda v: v - (1.0 - teleport) * (v @ transitions), dtype=np.float64)
-    pi, _ = gmres(system, teleport * start, x0=start, rtol=1e-10, atol=0.0, restart=min(n, 60), maxiter=20)
+    pi, failed = gmres(system, teleport * start, x0=start, rtol=1e-10, atol=0.0, restart=min(n, 60), maxiter=20)
+    if failed:  # slowly mixing chains, such as a long cycle
+        pi = scipy.linalg.solve(np.eye(n) - (1.0 - teleport) * transitions.T, teleport * start)
     pi = np.maximum(pi, teleport / n)  # every sample is reached by teleportation at least this often
     return np.asarray(pi / pi.sum())
 
@@ -87,21 +91,71 @@ def spectral_embedding(
         back = root * (v / root).sum() + (root @ v) / root
         return np.asarray(0.5 * (1.0 - teleport) * (outward + inward) + 0.5 * jump * back)
 
+    vectors, values = _leading(apply, n, n_components, start=root)
+    if embedding == "unit-rows":
+        return scale_rows(vectors), values
+    return vectors / (root[:, None] * np.sqrt(n)), values
+
+
+def leading_eigenvectors(
+    matrix: FloatArray | None, n_components: int, *, pull: FloatArray | None = None, weight: float = 0.0
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return the eigenvectors of :math:`S + w WW'` with the largest eigenvalues, and these eigenvalues.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n), or None
+        S, symmetric; None stands for zero.
+    n_components : int
+        Number of eigenvectors.
+    pull : ndarray of shape (n, r), optional
+        W, columns whose span the result is drawn to.
+    weight : float
+        w.
+    """
+    if matrix is None:
+        if pull is None:
+            raise ValueError("Either a matrix or columns to be drawn to are needed.")
+        left, values, _ = scipy.linalg.svd(pull, full_matrices=False, check_finite=False)
+        return _fix_signs(left[:, :n_components]), weight * values[:n_components] ** 2
+
+    def apply(v: FloatArray) -> FloatArray:
+        v = np.asarray(v).ravel()
+        image = matrix @ v
+        return image if pull is None else image + weight * (pull @ (v @ pull))
+
+    return _leading(apply, len(matrix), n_components, start=np.ones(len(matrix)))
+
+
+def _leading(
+    apply: Callable[[FloatArray], FloatArray], n: int, n_components: int, *, start: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the leading eigenvectors of a symmetric operator with fixed signs, and their eigenvalues, decreasing."""
     if n <= _DENSE_LIMIT or n_components >= n - 1:
         symmetric = np.column_stack([apply(column) for column in np.eye(n)])
         values, vectors = scipy.linalg.eigh((symmetric + symmetric.T) / 2.0, subset_by_index=(n - n_components, n - 1))
     else:
         # A start that is neither random nor orthogonal to the leading eigenvectors.
-        start = root * (1.0 + 0.5 * np.cos(np.arange(n)))
         values, vectors = eigsh(
-            LinearOperator((n, n), matvec=apply, dtype=np.float64), n_components, which="LA", v0=start
+            LinearOperator((n, n), matvec=apply, dtype=np.float64),
+            n_components,
+            which="LA",
+            v0=start * (1.0 + 0.5 * np.cos(np.arange(n))),
+            **_restart_options(),
         )
     order = np.argsort(-values)
-    values, vectors = values[order], _fix_signs(vectors[:, order])
-    if embedding == "unit-rows":
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return vectors / np.where(lengths > 0, lengths, 1.0), values
-    return vectors / (root[:, None] * np.sqrt(n)), values
+    return _fix_signs(vectors[:, order]), values[order]
+
+
+def _restart_options() -> dict[str, Any]:
+    """Seed the restarts of Lanczos on matrices of low rank, where SciPy draws them at random."""
+    return {"rng": np.random.default_rng(0)} if "rng" in inspect.signature(eigsh).parameters else {}
+
+
+def scale_rows(vectors: FloatArray) -> FloatArray:
+    """Scale every row to length one; rows of zeros stay zero."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(lengths > 0, lengths, 1.0))
 
 
 def _fix_signs(vectors: FloatArray) -> FloatArray:

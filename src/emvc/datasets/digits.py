@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from emvc._array import FloatArray
+from emvc._validation import check_integer
 from emvc.datasets._base import MultiViewDataset
 
 _ORIENTATIONS = 8
@@ -25,6 +26,8 @@ def make_digits_views(n_samples: int | None = None) -> MultiViewDataset:
     >>> make_digits_views()
     MultiViewDataset('digits': 1797 samples, 10 classes; pixels 64, fourier 40, gradients 72)
     """
+    if n_samples is not None:
+        check_integer(n_samples, "n_samples", least=1)
     digits = load_digits()
     images = digits.images[:n_samples] / 16.0
     views = [images.reshape(len(images), -1), _fourier_magnitudes(images), _gradient_histograms(images)]

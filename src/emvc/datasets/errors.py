@@ -1,13 +1,13 @@
 """Errors to inject into views: noise, gross entries, destroyed samples, mismatched samples.
 
 Every function takes a list or dict of two-dimensional arrays (or scipy sparse matrices), leaves it untouched, and
-returns a damaged copy of the same kind together with the truth: a boolean matrix of shape (n_samples, n_views) that
-tells which sample is damaged in which view. The same seed gives the same damage.
+returns a damaged copy in the same container together with the truth: a boolean matrix of shape (n_samples, n_views)
+that tells which sample is damaged in which view. The same seed gives the same damage.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -188,6 +188,6 @@ def _with_rows(view: Any, rows: Any, new: Any) -> Any:
 
 def _like(views: Any, checked: Views, damaged: list[Any]) -> Any:
     """Return the damaged views in the container that the caller used."""
-    if isinstance(views, dict):
+    if isinstance(views, Mapping) and not scipy.sparse.issparse(views):
         return dict(zip(views, damaged, strict=True))
     return damaged[0] if checked.single else damaged

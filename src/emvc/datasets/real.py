@@ -106,7 +106,7 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None) -> MultiVie
     FileNotFoundError
         If no folder holds the file; the message lists them.
     """
-    if name not in _REGISTRY:
+    if not isinstance(name, str) or name not in _REGISTRY:
         raise ValueError(f"Unknown data set {name!r}; choose from {', '.join(available())}.")
     entry = _REGISTRY[name]
     path = _find(entry.file, data_home)

@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse
 from sklearn.base import BaseEstimator, ClusterMixin
 from threadpoolctl import threadpool_limits
 
 from emvc import graphs
-from emvc._array import IntArray
+from emvc._array import FloatArray, IntArray
 from emvc._validation import (
     Views,
     check_choice,
@@ -54,7 +55,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         del y
         checked = check_views(
             views,
-            precomputed=getattr(self, "affinity", None) == "precomputed",
+            precomputed=self._is_precomputed(),
             caller=type(self).__name__,
         )
         # One cluster is a degenerate request, allowed for one plain array because scikit-learn's tools make it.
@@ -76,8 +77,12 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = getattr(self, "affinity", None) == "precomputed"
+        tags.input_tags.pairwise = self._is_precomputed()
         return tags
+
+    def _is_precomputed(self) -> bool:
+        affinity = getattr(self, "affinity", None)
+        return isinstance(affinity, str) and affinity == "precomputed"
 
 
 class GraphOptions(MultiViewClusterer):
@@ -85,11 +90,11 @@ class GraphOptions(MultiViewClusterer):
 
     default_affinity = "local"
 
-    def _affinities(self, views: Views, n_clusters: int) -> Iterator[Any]:
+    def _affinities(self, views: Views, n_clusters: int) -> Iterator[FloatArray]:
         """Yield the affinity of each view, validated options first."""
         name = self._affinity_name()
         check_choice(self.scale, "scale", graphs.SCALES)
-        if self.n_neighbors == "auto":
+        if isinstance(self.n_neighbors, str) and self.n_neighbors == "auto":
             n_neighbors = graphs.default_n_neighbors(views.n_samples, n_clusters)
         else:
             n_neighbors = check_integer(self.n_neighbors, "n_neighbors", least=1)
@@ -98,8 +103,8 @@ class GraphOptions(MultiViewClusterer):
                     f"n_neighbors={n_neighbors} must be smaller than the number of samples, {views.n_samples}."
                 )
         for array, view_name in zip(views.arrays, views.names, strict=True):
-            if name == "precomputed":
-                yield array
+            if isinstance(name, str) and name == "precomputed":
+                yield array.toarray() if scipy.sparse.issparse(array) else array
             else:
                 scaled = graphs.scale_view(array, self.scale)
                 yield graphs.compute_affinity(scaled, name, name=view_name, n_neighbors=n_neighbors)
@@ -120,7 +125,7 @@ def limit_threads(n_jobs: int | None) -> Iterator[None]:
     import numba
 
     most = numba.config.NUMBA_NUM_THREADS
-    wanted = check_integer(n_jobs, "n_jobs", least=-1) if n_jobs != 0 else 0
+    wanted = check_integer(n_jobs, "n_jobs", least=-1)
     if wanted == 0:
         raise ValueError("n_jobs must not be 0; use None for the default or -1 for all cores.")
     threads = most if wanted < 0 else wanted

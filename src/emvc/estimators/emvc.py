@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from emvc._array import FloatArray
 from emvc._validation import Views, check_choice, check_integer, check_memory, check_number
 from emvc.estimators._base import GraphOptions, limit_threads
-from emvc.estimators._progress import progress_bar
-from emvc.graphs import transition_matrix
+from emvc.estimators._solve import solve
+from emvc.graphs import stack_transitions
 from emvc.problem import Problem
-from emvc.solvers import ADMM, ALM, Solution, Status, run
+from emvc.solvers import ADMM, ALM
 from emvc.spectral import EMBEDDINGS, Embedding, cluster_embedding, spectral_embedding
 
 SOLVERS = ("admm", "alm", "alm-authors")
@@ -85,7 +83,7 @@ class EMVC(GraphOptions):
     objective_ : float
         Objective at ``consensus_``.
     duality_gap_ : float
-        Certified relative distance of the objective from the optimum, at most.
+        Certificate: no consensus can lower the objective by a larger share.
     rank_ : int
         Rank of the low-rank copy of P.
     n_iter_, status_, history_ : int, str, History
@@ -163,13 +161,13 @@ class EMVC(GraphOptions):
         max_iter = check_integer(self.max_iter, "max_iter", least=1)
         check_choice(self.embedding, "embedding", EMBEDDINGS)
         shape = (views.n_samples, views.n_samples)
-        n_matrices = (3 if isinstance(solver, ADMM) else 6) * len(views.arrays) + 6
+        n_views = len(views.arrays)
+        n_matrices = 3 * n_views + 8 if isinstance(solver, ADMM) else 8 * n_views + 8
         check_memory(n_matrices, shape, advice="Cluster a subset of the samples or use fewer views.")
         with limit_threads(self.n_jobs):
-            transitions = np.empty((len(views.arrays), *shape))
-            for out, affinity in zip(transitions, self._affinities(views, n_clusters), strict=True):
-                transition_matrix(affinity, out=out)
-            solution = self._solve(solver, Problem(transitions, beta, lam), max_iter, rng)
+            transitions = stack_transitions(self._affinities(views, n_clusters), len(views.arrays), views.n_samples)
+            problem = Problem(transitions, beta, lam)
+            solution = solve(solver, problem, name="EMVC", max_iter=max_iter, rng=rng, verbose=self.verbose)
             embedding, eigenvalues = spectral_embedding(solution.consensus, n_clusters, embedding=self.embedding)
             labels = cluster_embedding(embedding, n_clusters, n_init=self.n_init, rng=rng)
         sample_errors = _sample_errors(transitions, solution.consensus)
@@ -177,17 +175,11 @@ class EMVC(GraphOptions):
             "labels_": labels,
             "embedding_": embedding,
             "eigenvalues_": eigenvalues,
-            "consensus_": solution.consensus,
             "beta_": beta,
             "lam_": lam,
-            "objective_": solution.objective,
-            "duality_gap_": solution.gap,
-            "rank_": solution.rank,
-            "n_iter_": solution.n_iter,
-            "status_": solution.status.value,
-            "history_": solution.history,
             "sample_errors_": sample_errors,
             "view_errors_": sample_errors.mean(axis=0),
+            **solution.attributes(),
         }
 
     def _make_solver(self) -> ADMM | ALM:
@@ -205,31 +197,6 @@ class EMVC(GraphOptions):
             check_choice(value, name, ("auto",))
             return _AUTO_WEIGHT / math.sqrt(n_samples)
         return check_number(value, name)
-
-    def _solve(self, solver: Any, problem: Problem, max_iter: int, rng: np.random.Generator) -> Solution:
-        reached = 0
-        try:
-            with progress_bar(verbose=self.verbose, max_iter=max_iter, tol=solver.tol) as show:
-
-                def progress(iteration: int, check: Any) -> None:
-                    nonlocal reached
-                    reached = iteration
-                    if show is not None:
-                        show(iteration, check)
-
-                solution = run(solver, problem, max_iter=max_iter, rng=rng, progress=progress)
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(
-                f"EMVC was interrupted after about {reached} iterations; nothing was fitted."
-            ) from None
-        if solution.status is Status.MAX_ITER:
-            warnings.warn(
-                f"EMVC reached max_iter={max_iter} with a duality gap of {solution.gap:.1e} and a constraint residual "
-                f"of {solution.history.residual[-1]:.1e}. Raise max_iter, or tol if that is close enough.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        return solution
 
 
 def _sample_errors(transitions: FloatArray, consensus: FloatArray) -> FloatArray:

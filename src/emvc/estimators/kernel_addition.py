@@ -64,7 +64,7 @@ class KernelAddition(GraphOptions):
     def _fit(self, views: Views, n_clusters: int, rng: np.random.Generator) -> dict[str, Any]:
         check_choice(self.embedding, "embedding", EMBEDDINGS)
         shape = (views.n_samples, views.n_samples)
-        check_memory(5, shape, advice="Cluster a subset of the samples.")
+        check_memory(7, shape, advice="Cluster a subset of the samples.")
         total = np.zeros(shape)
         for affinity in self._affinities(views, n_clusters):
             total += affinity

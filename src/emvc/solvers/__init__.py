@@ -3,5 +3,6 @@
 from emvc.solvers._loop import Check, History, Progress, Solution, Status, run
 from emvc.solvers.admm import ADMM
 from emvc.solvers.alm import ALM
+from emvc.solvers.entrywise import EntrywiseADMM, EntrywiseALM
 
-__all__ = ["ADMM", "ALM", "Check", "History", "Progress", "Solution", "Status", "run"]
+__all__ = ["ADMM", "ALM", "Check", "EntrywiseADMM", "EntrywiseALM", "History", "Progress", "Solution", "Status", "run"]

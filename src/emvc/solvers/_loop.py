@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -95,8 +95,20 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """Relative duality gap: how far above the optimum the objective can be at most."""
+        """Relative duality gap: no consensus can lower the objective by a larger share."""
         return relative_gap(self.objective, self.bound)
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the solution as fitted attributes of an estimator."""
+        return {
+            "consensus_": self.consensus,
+            "objective_": self.objective,
+            "duality_gap_": self.gap,
+            "rank_": self.rank,
+            "n_iter_": self.n_iter,
+            "status_": self.status.value,
+            "history_": self.history,
+        }
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ r"""The published algorithm (Algorithm 3 of the paper), with its misprints corre
 
 **Stopping rule.** The largest entry of the two constraint residuals is at most ``tol``. ``stop="objective"`` is the
 rule of the authors' program: stop as soon as the objective in (P, E) fails to fall by ``tol``. It fires while Q is
-still zero, so its result is the projected mean of the views and depends on neither weight.
+still zero, so its result is the projected mean of the views and, unless they are tiny, depends on neither weight.
 
 **What this is not.** The penalty grows geometrically, so the iteration ends at a feasible point and not at the
 optimum; the claim that every iteration lowers the objective is false. `Solution.gap` says how far off it is, with
@@ -26,15 +26,17 @@ factor 2 in the weights, which halves beta and lambda, is kept: it is part of th
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from emvc import kernels
 from emvc._array import FloatArray, column_norms, row_norms
-from emvc.problem import Problem
-from emvc.prox import ColumnGroups, NuclearNorm, RowGroups
+from emvc._validation import check_choice, check_integer, check_number
+from emvc.problem import Decomposition
+from emvc.prox import NuclearNorm
 from emvc.solvers._loop import Certificate, Check, Status
 from emvc.solvers._svt import SingularValueThreshold, Thresholded, spectral_norm_bound
 
@@ -65,7 +67,8 @@ class ALM:
     Parameters
     ----------
     tol : float
-        Largest constraint residual, or least decrease of the objective, at which to stop.
+        Largest constraint residual, or least decrease of the objective, at which to stop. Below about 1e-9 the
+        residual is out of reach, since singular values are taken from a Gram matrix.
     stop : {"residual", "objective"}
         Stopping rule; ``"objective"`` is that of the authors' program.
     penalty, growth, max_penalty : float
@@ -82,7 +85,16 @@ class ALM:
     floor: float = float(np.finfo(np.float64).eps)
     check_every: int = 1
 
-    def init(self, problem: Problem, rng: np.random.Generator) -> ALMState:
+    def __post_init__(self) -> None:
+        check_number(self.tol, "tol")
+        check_choice(self.stop, "stop", ("residual", "objective"))
+        check_number(self.penalty, "penalty", strict=True)
+        check_number(self.growth, "growth", least=1.0, strict=True)
+        check_number(self.max_penalty, "max_penalty", least=self.penalty)
+        check_number(self.floor, "floor", strict=True)
+        check_integer(self.check_every, "check_every", least=1)
+
+    def init(self, problem: Decomposition, rng: np.random.Generator) -> ALMState:
         """Start from zeros and random errors, as printed."""
         zeros = np.zeros(problem.shape)
         return ALMState(
@@ -98,7 +110,7 @@ class ALM:
             last_penalty=self.penalty,
         )
 
-    def step(self, problem: Problem, state: ALMState) -> ALMState:
+    def step(self, problem: Decomposition, state: ALMState) -> ALMState:
         """Do one iteration in place."""
         mu = state.penalty
         target = state.low_rank - state.low_rank_multiplier / mu
@@ -116,29 +128,31 @@ class ALM:
         state.last_penalty, state.penalty = mu, min(self.growth * mu, self.max_penalty)
         return state
 
-    def _update_errors(self, problem: Problem, state: ALMState) -> float:
+    def _update_errors(self, problem: Decomposition, state: ALMState) -> float:
         """Update errors and multipliers view by view and return the largest residual."""
         mu, residual = state.penalty, 0.0
         for k, transitions in enumerate(problem.transitions):
             errors, multiplier = state.errors[k], state.multipliers[k]
-            rows = problem.beta / (2.0 * mu * np.maximum(row_norms(errors), self.floor))
-            columns = problem.lam / (2.0 * mu * np.maximum(column_norms(errors), self.floor))
             difference = transitions - state.consensus
-            np.divide(difference - multiplier / mu, 1.0 + rows[:, None] + columns, out=errors)
+            errors[...] = self._shrink(problem, difference - multiplier / mu, errors, mu)
             difference -= errors
             multiplier -= mu * difference
             residual = max(residual, float(np.abs(difference, out=difference).max()))
         return residual
 
-    def check(self, problem: Problem, state: ALMState) -> Check:
+    def _shrink(self, problem: Any, point: FloatArray, errors: FloatArray, mu: float) -> FloatArray:
+        """Return the errors of one view from the point B and the previous errors: one reweighting step."""
+        rows = problem.beta / (2.0 * mu * np.maximum(row_norms(errors), self.floor))
+        columns = problem.lam / (2.0 * mu * np.maximum(column_norms(errors), self.floor))
+        return np.asarray(point / (1.0 + rows[:, None] + columns))
+
+    def check(self, problem: Decomposition, state: ALMState) -> Check:
         """Apply the stopping rule."""
         state.last_objective = state.objective
         by_objective = self.stop == "objective"
         state.objective = (
-            (NuclearNorm().value(state.consensus) if by_objective else state.spectrum.nuclear_norm)
-            + problem.beta * RowGroups().value(state.errors)
-            + problem.lam * ColumnGroups().value(state.errors)
-        )
+            NuclearNorm().value(state.consensus) if by_objective else state.spectrum.nuclear_norm
+        ) + problem.penalty(state.errors)
         done = None
         if state.residual <= self.tol:
             done = Status.CONVERGED
@@ -153,15 +167,29 @@ class ALM:
             done=done,
         )
 
-    def finish(self, problem: Problem, state: ALMState) -> Certificate:
-        """Judge the result by the dual bound: subgradients at the errors serve as multipliers."""
-        errors = problem.errors(state.consensus)
-        rows = problem.beta * errors / np.maximum(row_norms(errors), self.floor)[:, :, None]
-        columns = problem.lam * errors / np.maximum(column_norms(errors), self.floor)[:, None, :]
+    def finish(self, problem: Any, state: ALMState) -> Certificate:
+        """Judge the result by the best of several dual bounds (`_multipliers`)."""
         low_rank = state.low_rank_multiplier / max(1.0, spectral_norm_bound(state.low_rank_multiplier))
+        bounds = [
+            problem.dual_bound(low_rank, *candidate, low_rank_norm=1.0)
+            for candidate in self._multipliers(problem, state)
+        ]
         return Certificate(
             consensus=state.consensus,
             objective=problem.objective(state.consensus),
-            bound=problem.dual_bound(low_rank, rows, columns),
+            bound=max(problem.trivial_bound(), *bounds),
             rank=state.spectrum.rank,
         )
+
+    def _multipliers(self, problem: Any, state: ALMState) -> Iterator[tuple[FloatArray, ...]]:
+        """Yield multipliers for rows and columns: subgradients at the errors, and the run's own, divided by weight."""
+        errors = problem.errors(state.consensus)
+        yield (
+            problem.beta * errors / np.maximum(row_norms(errors), self.floor)[:, :, None],
+            problem.lam * errors / np.maximum(column_norms(errors), self.floor)[:, None, :],
+        )
+        share = problem.beta / (problem.beta + problem.lam) if problem.beta + problem.lam else 0.0
+        rows, columns = -share * state.multipliers, (share - 1.0) * state.multipliers
+        rows *= np.minimum(1.0, problem.beta / np.maximum(row_norms(rows), self.floor))[:, :, None]
+        columns *= np.minimum(1.0, problem.lam / np.maximum(column_norms(columns), self.floor))[:, None, :]
+        yield rows, columns

@@ -1,0 +1,187 @@
+"""What the certified solvers share: state, gap, certificate and penalty, whatever the penalty on the errors.
+
+See `emvc.solvers.admm` for the derivation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import scipy.linalg
+
+from emvc._array import FloatArray
+from emvc._validation import check_integer, check_number
+from emvc.problem import Decomposition, relative_gap
+from emvc.solvers._loop import Certificate, Check, Status
+from emvc.solvers._svt import SingularValueThreshold, Thresholded, spectral_norm_bound
+
+_EXACT_CHECK = 300  # up to this size the singular values of P cost less than the rest of a check
+_EXACT_FINISH = 2500  # up to this size the reported objective is exact
+_IMBALANCE = 5.0  # residuals this far apart change the penalty
+_TINY = 1e-300
+
+
+@dataclass(kw_only=True)
+class SplitState:
+    """What changes from one iteration to the next."""
+
+    consensus: FloatArray
+    low_rank_point: FloatArray
+    low_rank: FloatArray
+    thresholds: FloatArray
+    svt: SingularValueThreshold
+    spectrum: Thresholded
+    penalty: float
+    n_copies: int
+    ratio: float = 1.0
+    """Penalty of the last step over the current one; differs from 1 only between a change and the next step."""
+    change: float = math.inf
+    penalty_changes: int = 0
+    bound: float = -math.inf
+
+    @property
+    def multiplier_scale(self) -> float:
+        """The penalty of the last step, by which the scaled multipliers of the state are to be multiplied."""
+        return self.penalty * self.ratio
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Sums over the data; the multipliers in them are scaled, that is, divided by the penalty."""
+
+    error_penalty: float
+    """Penalty on the errors P_k - P of the consensus."""
+    inner: float
+    """Inner product of the multipliers of the errors with the transitions."""
+    row_minima: float
+    """Sum over rows of the smallest entry of Z minus the sum of these multipliers."""
+    multiplier_square: float
+    """Squared Frobenius norm of the multipliers of the errors."""
+    low_rank_residual: float
+    """Squared Frobenius norm of P - Q."""
+    error_residual: float
+    """Squared Frobenius norm of all other constraint residuals."""
+
+
+State = TypeVar("State", bound=SplitState)
+
+
+@dataclass(frozen=True)
+class SplitSolver(Generic[State]):
+    """Configuration of a certified solver, and all of it but the steps.
+
+    Parameters
+    ----------
+    tol : float
+        Relative duality gap at which to stop.
+    penalty : float
+        First penalty, times the largest weight if that is above one. The singular values of transition matrices are
+        at most about one, so no other scaling is needed.
+    relaxation : float
+        Over-relaxation; 1 is plain ADMM.
+    check_every : int
+        Iterations between two evaluations of the gap.
+    max_penalty_changes : int
+        Penalty changes before it is frozen.
+    """
+
+    tol: float = 1e-3
+    penalty: float = 4.0
+    relaxation: float = 1.6
+    check_every: int = 10
+    max_penalty_changes: int = 10
+
+    def __post_init__(self) -> None:
+        check_number(self.tol, "tol")
+        check_number(self.penalty, "penalty", strict=True)
+        if not 1.0 <= check_number(self.relaxation, "relaxation") < 2.0:
+            raise ValueError(f"relaxation must be at least 1 and below 2, got {self.relaxation:g}.")
+        check_integer(self.check_every, "check_every", least=1)
+        check_integer(self.max_penalty_changes, "max_penalty_changes", least=0)
+
+    def _start(self, problem: Decomposition, *, n_copies: int, weight: float) -> dict[str, Any]:
+        """Return the common part of the first state: the mean of the views and no multiplier."""
+        mean = problem.transitions.mean(axis=0)
+        return {
+            "consensus": mean,
+            "low_rank_point": mean.copy(),
+            "low_rank": mean.copy(),
+            "thresholds": np.zeros(problem.shape[0]),
+            "svt": SingularValueThreshold(),
+            "spectrum": Thresholded(0.0, 0),
+            "penalty": self.penalty * max(1.0, weight),
+            "n_copies": n_copies,
+        }
+
+    def _measure(self, problem: Any, state: State) -> Measures:
+        raise NotImplementedError
+
+    def check(self, problem: Decomposition, state: State) -> Check:
+        """Measure the gap, certify it when it is small enough, and balance the penalty."""
+        measures = self._measure(problem, state)
+        objective = _upper_bound(problem, state, measures, exact=min(problem.shape) <= _EXACT_CHECK)
+        bound = max(state.bound, _scaled_bound(state, measures))
+        done = None
+        if relative_gap(objective, bound) <= self.tol:
+            self._certify(state, measures)
+            bound = state.bound
+            if relative_gap(objective, bound) <= self.tol:
+                done = Status.CONVERGED
+        check = Check(
+            objective=objective,
+            gap=relative_gap(objective, bound),
+            residual=math.sqrt(measures.low_rank_residual + measures.error_residual),
+            rank=state.spectrum.rank,
+            penalty=state.penalty,
+            done=done,
+        )
+        if done is None:
+            self._balance(state, measures, check.residual)
+        return check
+
+    def finish(self, problem: Decomposition, state: State) -> Certificate:
+        """Return the feasible consensus with its certified objective and bound."""
+        measures = self._measure(problem, state)
+        self._certify(state, measures)
+        objective = _upper_bound(problem, state, measures, exact=min(problem.shape) <= _EXACT_FINISH)
+        return Certificate(state.consensus, objective, state.bound, state.spectrum.rank)
+
+    def _certify(self, state: State, measures: Measures) -> None:
+        """Raise the proven bound: multipliers are scaled down by a proven bound on the norm of Z."""
+        multiplier = state.multiplier_scale * (state.low_rank_point - state.low_rank)
+        norm = max(1.0, spectral_norm_bound(multiplier))
+        if norm > 1.0 + max(0.1 * self.tol, 1e-8):  # the block of the thresholding step has missed a direction
+            state.svt.forget()
+        state.bound = max(state.bound, _scaled_bound(state, measures) / norm)
+
+    def _balance(self, state: State, measures: Measures, residual: float) -> None:
+        """Move the penalty towards equal relative residuals; the change of P stands in for that of its copies."""
+        if state.penalty_changes >= self.max_penalty_changes:
+            return
+        low_rank_square = float(np.sum((state.low_rank_point - state.low_rank) ** 2))
+        multipliers = math.sqrt(measures.multiplier_square + low_rank_square)
+        primal = residual / (math.sqrt(state.n_copies) * float(np.linalg.norm(state.consensus)))
+        dual = math.sqrt(state.n_copies * state.change) / max(multipliers, _TINY)
+        factor = 2.0 if primal > _IMBALANCE * dual else 0.5 if dual > _IMBALANCE * primal else 1.0
+        if factor != 1.0:
+            state.penalty *= factor
+            state.ratio = 1.0 / factor
+            state.penalty_changes += 1
+
+
+def _upper_bound(problem: Decomposition, state: SplitState, measures: Measures, *, exact: bool) -> float:
+    """Return the objective at the consensus, or an upper bound that needs no singular values of it."""
+    if exact:
+        nuclear_norm = float(scipy.linalg.svdvals(state.consensus, check_finite=False).sum())
+    else:
+        distance = math.sqrt(min(problem.shape) * measures.low_rank_residual)
+        nuclear_norm = state.spectrum.nuclear_norm + distance
+    return nuclear_norm + measures.error_penalty
+
+
+def _scaled_bound(state: SplitState, measures: Measures) -> float:
+    """Return the dual bound of the current multipliers, assuming that the norm of Z is at most one."""
+    return state.multiplier_scale * (measures.inner + measures.row_minima)

@@ -1,0 +1,103 @@
+r"""Solvers of the RMSC model (Xia, Pan, Du, Yin, AAAI 2014): an entrywise penalty on the errors.
+
+**Problem.** Over row-stochastic P, :math:`\min \lVert P\rVert_* + \lambda\sum_k\lVert P_k-P\rVert_1`.
+
+`EntrywiseADMM` is `emvc.solvers.ADMM` with one copy :math:`L_k = P_k - P` per view in place of the two groups. Its
+proximal step at the point :math:`V_k` is soft thresholding by :math:`t = \lambda/\rho`; the scaled multiplier is what
+the step removed, :math:`V_k` clipped to :math:`[-t, t]`, so entries of the multiplier are at most :math:`\lambda`: dual
+feasible, and the certificate carries over with entries in place of rows and columns.
+
+`EntrywiseALM` is the published schedule, `emvc.solvers.ALM` with soft thresholding of the errors. Like that one it ends
+at a feasible point and not at the optimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from emvc import kernels
+from emvc._array import FloatArray
+from emvc.problem import EntrywiseProblem
+from emvc.solvers._split import Measures, SplitSolver, SplitState
+from emvc.solvers.alm import ALM, ALMState
+
+
+@dataclass(kw_only=True)
+class EntrywiseState(SplitState):
+    """State with one point per view and the size to which its entries are clipped."""
+
+    points: FloatArray
+    clip: float
+
+    def multiplier(self, k: int) -> FloatArray:
+        """Return the scaled multiplier of view ``k``."""
+        return np.asarray(np.clip(self.points[k], -self.clip, self.clip))
+
+
+@dataclass(frozen=True)
+class EntrywiseADMM(SplitSolver[EntrywiseState]):
+    """The certified solver of `emvc.problem.EntrywiseProblem`; its parameters are those of `SplitSolver`."""
+
+    def init(self, problem: EntrywiseProblem, rng: np.random.Generator) -> EntrywiseState:
+        """Start from the mean of the views with zero multipliers."""
+        del rng  # the start is not random
+        common = self._start(problem, n_copies=1 + problem.n_views, weight=problem.lam)
+        return EntrywiseState(points=problem.transitions - common["consensus"], clip=0.0, **common)
+
+    def step(self, problem: EntrywiseProblem, state: EntrywiseState) -> EntrywiseState:
+        """Do one iteration in place."""
+        ratio, keep = state.ratio, 1.0 - self.relaxation
+        target = (1.0 + ratio) * state.low_rank - ratio * state.low_rank_point
+        for k, transitions in enumerate(problem.transitions):
+            target += transitions - state.points[k] + (1.0 + ratio) * state.multiplier(k)
+        target /= state.n_copies
+        updated = kernels.fused.project_simplex(target, state.thresholds)
+        state.change = float(np.sum((updated - state.consensus) ** 2))
+        state.consensus = updated
+        state.low_rank_point = (
+            self.relaxation * updated + keep * state.low_rank + ratio * (state.low_rank_point - state.low_rank)
+        )
+        for k, transitions in enumerate(problem.transitions):
+            multiplier = state.multiplier(k)
+            copy = state.points[k] - multiplier
+            state.points[k] = self.relaxation * (transitions - updated) + keep * copy + ratio * multiplier
+        state.ratio = 1.0
+        state.clip = problem.lam / state.penalty
+        state.spectrum = state.svt(state.low_rank_point, 1.0 / state.penalty, out=state.low_rank)
+        return state
+
+    def _measure(self, problem: EntrywiseProblem, state: EntrywiseState) -> Measures:
+        slack = state.low_rank_point - state.low_rank
+        error_penalty = inner = square = residual = 0.0
+        for k, transitions in enumerate(problem.transitions):
+            multiplier, errors = state.multiplier(k), transitions - state.consensus
+            slack -= multiplier
+            inner += float(np.sum(multiplier * transitions))
+            square += float(np.sum(multiplier**2))
+            error_penalty += problem.lam * float(np.abs(errors).sum())
+            residual += float(np.sum((errors - state.points[k] + multiplier) ** 2))
+        return Measures(
+            error_penalty=error_penalty,
+            inner=inner,
+            row_minima=float(slack.min(axis=1).sum()),
+            multiplier_square=square,
+            low_rank_residual=float(np.sum((state.consensus - state.low_rank) ** 2)),
+            error_residual=residual,
+        )
+
+
+@dataclass(frozen=True)
+class EntrywiseALM(ALM):
+    """The published schedule of RMSC; its parameters are those of `ALM`."""
+
+    def _shrink(self, problem: Any, point: FloatArray, errors: FloatArray, mu: float) -> FloatArray:
+        del errors
+        return point - np.clip(point, -problem.lam / mu, problem.lam / mu)
+
+    def _multipliers(self, problem: Any, state: ALMState) -> Iterator[tuple[FloatArray, ...]]:
+        yield (problem.lam * np.sign(problem.errors(state.consensus)),)
+        yield (np.clip(-state.multipliers, -problem.lam, problem.lam),)
