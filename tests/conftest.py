@@ -28,11 +28,11 @@ def webkb():
 def load_or_skip(name):
     """Load a real data set; skip where it cannot be had, but never where EMVC_DATA promises it."""
     try:
-        return datasets.load(name)
-    except FileNotFoundError as error:
+        return datasets.load(name, download=False)
+    except datasets.DatasetNotFoundError as error:
         if os.environ.get("EMVC_DATA"):
             raise
-        pytest.skip(f"data set {name!r} is not on this machine: {error}")
+        pytest.skip(f"needs a real data set; fetch it with 'emvc datasets fetch {name}' ({error})")
 
 
 def random_transitions(rng, n_views, n_samples, n_states=None):

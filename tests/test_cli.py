@@ -61,6 +61,23 @@ def test_ctrl_c_leaves_a_clean_message(capsys, monkeypatch, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_datasets_are_listed_with_their_state(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("EMVC_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "webkb.mat").write_bytes(b"not it")
+    code, shown = run(capsys, "datasets")
+    assert code == 0
+    assert re.search(r"webkb .* 1051 .* damaged", shown.out)
+    assert re.search(r"handwritten .* no", shown.out)
+    assert re.search(r"fox .* supplied", shown.out)
+
+
+def test_unknown_data_set_is_one_line(capsys):
+    code, shown = run(capsys, "datasets", "fetch", "mnist")
+    assert code == 1
+    assert shown.err.startswith("error: Unknown data set 'mnist'")
+
+
 def test_unknown_command_is_refused():
     result = subprocess.run(
         [sys.executable, "-c", "from emvc.cli import main; main(['nonsense'])"],

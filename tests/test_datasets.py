@@ -1,4 +1,8 @@
 import hashlib
+import http.server
+import io
+import socket
+import threading
 
 import numpy as np
 import pytest
@@ -9,14 +13,16 @@ from scipy.stats import multivariate_normal
 from conftest import load_or_skip
 from emvc import datasets
 from emvc.datasets import (
+    DatasetNotFoundError,
+    _registry,
     add_noise,
     corrupt_entries,
     corrupt_samples,
     make_digits_views,
     make_paper_synthetic,
     mismatch_samples,
-    real,
 )
+from emvc.datasets._registry import REGISTRY, SUPPLIED
 from emvc.datasets.synthetic import PAPER_MIXTURE
 
 INJECTORS = {
@@ -154,12 +160,14 @@ def test_digits_views():
     assert all(view.min() >= 0 and np.isfinite(view).all() for view in data.views)
 
 
-@pytest.mark.parametrize("name", datasets.available())
+@pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_real_data(name):
-    data = load_or_skip(name)
+    data, entry = load_or_skip(name), REGISTRY[name]
+    assert data.view_names == list(entry.view_names)
     assert len(data.views) == len(data.view_names)
     assert all(view.shape[0] == len(data.labels) and view.dtype == np.float64 for view in data.views)
-    assert sorted(np.unique(data.labels)) == list(range(data.n_clusters))
+    assert sorted(np.unique(data.labels)) == list(range(entry.n_clusters))
+    assert len(data.labels) == entry.n_samples
 
 
 def test_real_data_facts(webkb):
@@ -168,23 +176,174 @@ def test_real_data_facts(webkb):
     assert repr(webkb) == "MultiViewDataset('webkb': 1051 samples, 2 classes; link 1840, page 3000)"
 
 
-def test_loading_without_the_file(tmp_path, monkeypatch):
-    monkeypatch.setenv("EMVC_DATA", str(tmp_path / "nothing"))
+@pytest.fixture
+def nowhere(tmp_path, monkeypatch):
+    """A machine without data: (empty cache folder)."""
+    monkeypatch.delenv("EMVC_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    with pytest.raises(FileNotFoundError, match=r"webkb\.mat was not found in .*nothing.*EMVC_DATA"):
-        datasets.load("webkb")
-    with pytest.raises(ValueError, match="Unknown data set 'mnist'; choose from 100leaves"):
-        datasets.load("mnist")
+    return tmp_path / "cache" / "emvc"
 
 
-def test_wrong_file_is_refused_and_data_home_comes_first(tmp_path, monkeypatch):
+@pytest.fixture
+def small_set(monkeypatch):
+    """A tiny registered data set: (name, content of its file)."""
     cell = np.empty((2, 1), dtype=object)
     cell[:, 0] = [np.ones((3, 2), dtype=np.uint8), np.zeros((3, 4))]
-    scipy.io.savemat(tmp_path / "webkb.mat", {"X": cell, "Y": np.array([[3], [1], [3]])})
-    with pytest.raises(ValueError, match="is not the expected version of data set 'webkb'"):
-        datasets.load("webkb", data_home=tmp_path)
-    digest = hashlib.sha256((tmp_path / "webkb.mat").read_bytes()).hexdigest()
-    monkeypatch.setitem(real._REGISTRY, "webkb", real._Entry("webkb.mat", digest, ("a", "b")))
-    data = datasets.load("webkb", data_home=tmp_path)
+    buffer = io.BytesIO()
+    scipy.io.savemat(buffer, {"X": cell, "Y": np.array([[3], [1], [3]])})
+    digest = hashlib.sha256(buffer.getvalue()).hexdigest()
+    file = _registry.RemoteFile("tiny.mat", ("owner/repository", "0123abc"), "Tiny.mat", digest)
+    monkeypatch.setitem(REGISTRY, "tiny", _registry.Entry((file,), ("a", "b"), 3, 2, "nobody"))
+    return "tiny", buffer.getvalue()
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """A local server in place of the public source; `server.respond` decides what it sends."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            server.asked.append(self.path)
+            server.respond(self)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.asked = []
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    address = f"http://127.0.0.1:{server.server_port}/{{repository}}/{{commit}}/{{path}}"
+    monkeypatch.setattr(_registry, "_ADDRESS", address)
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def send(content, length=None):
+    def respond(handler):
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(content) if length is None else length))
+        handler.end_headers()
+        handler.wfile.write(content)
+
+    return respond
+
+
+def files_below(folder):
+    return [path for path in folder.rglob("*") if path.is_file()] if folder.exists() else []
+
+
+@pytest.mark.parametrize("progress", [False, True])
+def test_download_is_verified_cached_and_not_repeated(nowhere, small_set, server, progress, capsys):
+    name, content = small_set
+    server.respond = send(content)
+    data = datasets.load(name, progress=progress)
     assert data.labels.tolist() == [1, 0, 1]
     assert data.views[0].dtype == np.float64
+    assert server.asked == ["/owner/repository/0123abc/Tiny.mat"]
+    assert [path.name for path in files_below(nowhere)] == ["tiny.mat"]
+    assert ("tiny.mat" in capsys.readouterr().err) is progress
+    datasets.load(name)
+    assert len(server.asked) == 1
+
+
+def test_download_goes_to_data_home(nowhere, small_set, server, tmp_path):
+    name, content = small_set
+    server.respond = send(content)
+    datasets.load(name, data_home=tmp_path / "mine")
+    assert (tmp_path / "mine" / "tiny.mat").read_bytes() == content
+    assert files_below(nowhere) == []
+
+
+def broken_responses():
+    def refuse(handler):
+        handler.send_error(404)
+
+    return {
+        "truncated": lambda content: send(content[: len(content) // 2], length=len(content)),
+        "wrong checksum": lambda content: send(content[:-1] + b"x"),
+        "not found": lambda _: refuse,
+    }
+
+
+@pytest.mark.parametrize("kind", broken_responses())
+def test_broken_download_leaves_nothing(kind, nowhere, small_set, server):
+    name, content = small_set
+    server.respond = broken_responses()[kind](content)
+    with pytest.raises(
+        DatasetNotFoundError, match=r"tiny\.mat of data set 'tiny' .* could not be downloaded .* EMVC_DATA"
+    ):
+        datasets.load(name)
+    assert files_below(nowhere) == []
+    server.respond = send(content)
+    assert datasets.load(name).labels.tolist() == [1, 0, 1]
+
+
+@pytest.mark.usefixtures("small_set")
+def test_refused_connection_is_one_clear_error(nowhere, monkeypatch):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    monkeypatch.setattr(_registry, "_ADDRESS", f"http://127.0.0.1:{port}/{{path}}")
+    with pytest.raises(DatasetNotFoundError, match=r"could not be downloaded .*refused"):
+        datasets.load("tiny")
+    assert files_below(nowhere) == []
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_loading_without_the_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("EMVC_DATA", str(tmp_path / "nothing"))
+    with pytest.raises(
+        DatasetNotFoundError, match=r"webkb\.mat of data set 'webkb' was not found in .*nothing.*EMVC_DATA"
+    ):
+        datasets.load("webkb", download=False)
+    with pytest.raises(ValueError, match="Unknown data set 'mnist'; choose from 100leaves"):
+        datasets.load("mnist")
+    with pytest.raises(ValueError, match=r"Unknown data set \['webkb'\]"):
+        datasets.load(["webkb"])
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_wrong_file_on_disk_is_refused_and_folders_are_searched_in_order(small_set, tmp_path, monkeypatch):
+    name, content = small_set
+    home, shared = tmp_path / "home", tmp_path / "shared"
+    for folder in (home, shared):
+        folder.mkdir()
+    (shared / "tiny.mat").write_bytes(content)
+    monkeypatch.setenv("EMVC_DATA", str(shared))
+    assert datasets.load(name, data_home=home, download=False).name == "tiny"
+    (home / "tiny.mat").write_bytes(b"something else")
+    with pytest.raises(ValueError, match=r"home.tiny\.mat is not the expected version of data set 'tiny'"):
+        datasets.load(name, data_home=home)
+
+
+@pytest.mark.usefixtures("nowhere")
+@pytest.mark.parametrize("name", ["fox", "cnn"])
+def test_sets_without_a_source_take_the_users_file(name, tmp_path):
+    with pytest.raises(DatasetNotFoundError, match=f"Data set '{name}' has no public source.*put it as {name}.mat"):
+        datasets.load(name, data_home=tmp_path)
+    n_samples, n_features, n_clusters = SUPPLIED[name]
+    cell = np.empty((2, 1), dtype=object)
+    cell[:, 0] = [np.zeros((n_samples, d), dtype=np.uint8) for d in n_features]
+    classes = np.arange(n_samples)[:, None] % n_clusters + 1
+    scipy.io.savemat(tmp_path / f"{name}.mat", {"X": cell, "y": classes}, do_compression=True)
+    data = datasets.load(name, data_home=tmp_path)
+    assert (len(data.labels), data.n_clusters) == (n_samples, n_clusters)
+    scipy.io.savemat(tmp_path / f"{name}.mat", {"X": cell, "y": classes * 0}, do_compression=True)
+    with pytest.raises(ValueError, match=f"is not data set '{name}': expected {n_samples} samples"):
+        datasets.load(name, data_home=tmp_path)
+    (tmp_path / f"{name}.mat").write_bytes(b"not a mat file")
+    with pytest.raises(ValueError, match=r"cannot be read as a \.mat file"):
+        datasets.load(name, data_home=tmp_path)
+
+
+def test_registry_is_complete():
+    for name, entry in REGISTRY.items():
+        assert entry.citation
+        assert entry.licence
+        for file in entry.files:
+            assert len(file.sha256) == 64
+            assert file.address.startswith("https://github.com/")
+            assert file.name.startswith(name)

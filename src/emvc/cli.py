@@ -86,7 +86,7 @@ def demo(
         verbose=1,
         announce=lambda name: err.print(f"[dim]running {name} ...[/dim]"),
     )
-    columns = ("accuracy", "nmi", "ari", "f_score", "entropy", "seconds")
+    columns = ("accuracy", "nmi", "ari", "entropy", "seconds")
     table = Table(title="Clustering of the damaged digits (entropy: less is better)")
     table.add_column("method", no_wrap=True)
     for column in columns:
@@ -112,6 +112,54 @@ def demo(
     files = {f"{name}.png": image for name, image in images.items()} | {"report.html": page.encode()}
     report.write_files(output, files)
     out.print(Text(f"Report: {output / 'report.html'}; pictures beside it."), soft_wrap=True)
+
+
+datasets_app = typer.Typer(help="List and fetch the real data sets.", invoke_without_command=True)
+app.add_typer(datasets_app, name="datasets")
+
+
+@datasets_app.callback()
+@_guarded
+def list_datasets(context: typer.Context) -> None:
+    """List the real data sets and whether they are on this machine."""
+    if context.invoked_subcommand is not None:
+        return
+    from emvc.datasets import DatasetNotFoundError, available, load
+    from emvc.datasets._registry import REGISTRY, SUPPLIED
+
+    table = Table()
+    for column in ("name", "samples", "views", "classes", "on disk"):
+        table.add_column(column, justify="right" if column in {"samples", "classes"} else "left")
+    for name in available():
+        if name in SUPPLIED:
+            n_samples, n_features, n_clusters = SUPPLIED[name]
+            views = f"{len(n_features)}, file to be supplied"
+        else:
+            entry = REGISTRY[name]
+            n_samples, n_clusters, views = entry.n_samples, entry.n_clusters, ", ".join(entry.view_names)
+        try:
+            load(name, download=False)
+            found = "yes"
+        except DatasetNotFoundError:
+            found = "no"
+        except ValueError:
+            found = "damaged"
+        table.add_row(name, str(n_samples), views, str(n_clusters), found)
+    out.print(table)
+
+
+@datasets_app.command("fetch")
+@_guarded
+def fetch_datasets(
+    names: Annotated[list[str], typer.Argument(help="Names of data sets, or 'all'.")],
+    data_home: Annotated[Path | None, typer.Option(help="Folder to download into.")] = None,
+) -> None:
+    """Download data sets into the cache folder and verify them."""
+    from emvc.datasets import load
+    from emvc.datasets._registry import REGISTRY
+
+    for name in REGISTRY if names == ["all"] else names:
+        out.print(Text(repr(load(name, data_home, progress=True))), soft_wrap=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

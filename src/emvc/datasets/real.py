@@ -1,95 +1,50 @@
-"""Real data sets, read from local files whose checksum is verified.
+"""Real data sets: found on disk or downloaded, and always verified by checksum.
 
-The files are looked for in ``data_home``, then in the folder named by the environment variable ``EMVC_DATA``, then in
-the user's cache folder ``~/.cache/emvc`` (or ``XDG_CACHE_HOME``).
+A file is looked for in ``data_home``, then in the folder named by the environment variable ``EMVC_DATA``, then in the
+user's cache folder (``~/.cache/emvc``, or ``emvc`` in ``XDG_CACHE_HOME``). What is not there is downloaded into
+``data_home`` or the cache folder.
 """
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.io
 
+from emvc._array import FloatArray
 from emvc.datasets._base import MultiViewDataset
+from emvc.datasets._registry import REGISTRY, SUPPLIED, RemoteFile
+
+_TIMEOUT = 30  # seconds without an answer before a download is given up
 
 
-@dataclass(frozen=True)
-class _Entry:
-    file: str
-    sha256: str
-    view_names: tuple[str, ...]
-
-
-_REGISTRY = {
-    "100leaves": _Entry(
-        "100leaves.mat",
-        "4af6d9f6588a720df763580d273dc08014476ac5f64570b0bada8b63b9952f45",
-        ("margin", "shape", "texture"),
-    ),
-    "3sources": _Entry(
-        "3sources.mat",
-        "8a94f0e554c5782bc87561314f1bad8ca206910125734f4dbe2492956528c9ae",
-        ("bbc", "guardian", "reuters"),
-    ),
-    "bbcsport": _Entry(
-        "bbcsport.mat",
-        "98dbf2c405c132cc7e6558fd5da904626e7069915c510392e71baeaf4925d708",
-        ("segment1", "segment2"),
-    ),
-    "ccv": _Entry(
-        "ccv.mat",
-        "48f33d171100ba4a0daf11f3a8a07bfb05738d566fecbac1f799ee6e1d6543f6",
-        ("view1", "view2", "view3"),
-    ),
-    "citeseer": _Entry(
-        "citeseer.mat",
-        "ca42d050f27aa0ae5d23855e93aa8b3bec4fb73ac6487b56c2ea6042d11cd77b",
-        ("citations", "words"),
-    ),
-    "handwritten": _Entry(
-        "handwritten.mat",
-        "6092a69891afa22785bffd5a4348f52d49a764aa5d40751ec2c4dc0f6ed48a44",
-        ("profiles", "fourier", "karhunen-loeve", "morphology", "pixels", "zernike"),
-    ),
-    "hdigit": _Entry(
-        "hdigit.mat",
-        "5ec8b26ab443c5296c7f6d71074a6827d722ab49ab7144cfa5b832891b053aa7",
-        ("source1", "source2"),
-    ),
-    "msrc_v1": _Entry(
-        "msrc_v1.mat",
-        "8710728172bdd4f90c8735b2889baecead85d6dbe8bc6200547d765ae937a770",
-        ("colour", "hog", "gist", "lbp", "centrist"),
-    ),
-    "scene15": _Entry(
-        "scene15.mat",
-        "92954c6838314e6da4ecd7ff090d26947e7d1d8f2191f74ee89eeaed47a88c00",
-        ("view1", "view2", "view3"),
-    ),
-    "webkb": _Entry(
-        "webkb.mat",
-        "a1a3e7c50dac79ade224d556e1ff371a190fbb56c174eadfe05bad74bcec52ea",
-        ("link", "page"),
-    ),
-}
+class DatasetNotFoundError(FileNotFoundError):
+    """A data set is not on this machine and could not be downloaded."""
 
 
 def available() -> list[str]:
-    """Return the names that `load` knows.
+    """Return the names that `load` knows, ``fox`` and ``cnn`` included, whose files the user must supply.
 
     Examples
     --------
     >>> "webkb" in available()
     True
     """
-    return sorted(_REGISTRY)
+    return sorted([*REGISTRY, *SUPPLIED])
 
 
-def load(name: str, data_home: str | os.PathLike[str] | None = None) -> MultiViewDataset:
+def load(
+    name: str,
+    data_home: str | os.PathLike[str] | None = None,
+    *,
+    download: bool = True,
+    progress: bool = False,
+) -> MultiViewDataset:
     """Load a real data set by name.
 
     Parameters
@@ -97,39 +52,144 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None) -> MultiVie
     name : str
         One of `available`.
     data_home : path, optional
-        Folder to look in before ``EMVC_DATA`` and the cache folder.
+        Folder to look in first, and to download into.
+    download : bool
+        Whether to download what is not on this machine.
+    progress : bool
+        Show a progress bar on standard error while downloading.
 
     Raises
     ------
     ValueError
         If the name is unknown, or a file is not the expected one.
-    FileNotFoundError
-        If no folder holds the file; the message lists them.
+    DatasetNotFoundError
+        If a file is neither on this machine nor to be downloaded; the message says what to do.
     """
-    if not isinstance(name, str) or name not in _REGISTRY:
+    if isinstance(name, str) and name in SUPPLIED:
+        return _load_supplied(name, data_home)
+    if not isinstance(name, str) or name not in REGISTRY:
         raise ValueError(f"Unknown data set {name!r}; choose from {', '.join(available())}.")
-    entry = _REGISTRY[name]
-    path = _find(entry.file, data_home)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    if digest != entry.sha256:
-        raise ValueError(
-            f"{path} is not the expected version of data set {name!r}: its SHA-256 is {digest}, not {entry.sha256}."
-        )
-    content = scipy.io.loadmat(path)
-    views = [np.asarray(view, dtype=np.float64) for view in content["X"].ravel()]
-    classes = content["y"] if "y" in content else content["Y"]
-    labels = np.unique(classes.ravel(), return_inverse=True)[1]
+    entry = REGISTRY[name]
+    paths = fetch(name, data_home, download=download, progress=progress)
+    if name == "nutrimouse":
+        gene, lipid, diet = (_read_csv(path) for path in paths)
+        views = [np.asarray(table, dtype=np.float64) for table in (gene, lipid)]
+        classes: Any = np.ravel(diet)
+    else:
+        views, classes = _read_mat(paths[0])
+    labels = np.unique(classes, return_inverse=True)[1]
     return MultiViewDataset(views, labels, list(entry.view_names), name)
 
 
-def _find(file: str, data_home: str | os.PathLike[str] | None) -> Path:
+def fetch(
+    name: str,
+    data_home: str | os.PathLike[str] | None = None,
+    *,
+    download: bool = True,
+    progress: bool = False,
+) -> list[Path]:
+    """Return the verified files of a data set, downloaded first where necessary (see `load`)."""
+    return [_locate(name, file, data_home, download, progress) for file in REGISTRY[name].files]
+
+
+def _folders(data_home: str | os.PathLike[str] | None) -> list[Path]:
+    """Return the folders to look in; the first and the last are also those to download into."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "emvc"
-    folders = [Path(folder) for folder in (data_home, os.environ.get("EMVC_DATA"), cache) if folder]
+    return [Path(folder) for folder in (data_home, os.environ.get("EMVC_DATA"), cache) if folder]
+
+
+def _locate(
+    name: str, file: RemoteFile, data_home: str | os.PathLike[str] | None, download: bool, progress: bool
+) -> Path:
+    folders = _folders(data_home)
     for folder in folders:
-        if (folder / file).is_file():
-            return folder / file
+        path = folder / file.name
+        if path.is_file():
+            _verify(path, name, file.sha256)
+            return path
     looked = ", ".join(str(folder) for folder in folders)
-    raise FileNotFoundError(
-        f"{file} was not found in {looked}. Put it into one of these folders, or name its folder by data_home or by "
-        "the environment variable EMVC_DATA."
+    advice = (
+        f"It comes from {file.address}. Put it into one of these folders as {file.name}, or name its folder by "
+        "data_home or by the environment variable EMVC_DATA."
+    )
+    if not download:
+        raise DatasetNotFoundError(f"{file.name} of data set {name!r} was not found in {looked}. {advice}")
+    target = Path(data_home) if data_home else folders[-1]
+    try:
+        return _download(file, target, progress=progress)
+    except (OSError, ValueError) as error:
+        raise DatasetNotFoundError(
+            f"{file.name} of data set {name!r} was not found in {looked} and could not be downloaded ({error}). "
+            f"{advice}"
+        ) from error
+
+
+def _verify(path: Path, name: str, sha256: str) -> None:
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    if digest != sha256:
+        raise ValueError(
+            f"{path} is not the expected version of data set {name!r}: its SHA-256 is {digest}, not {sha256}. "
+            "Delete it to have it downloaded again."
+        )
+
+
+def _download(file: RemoteFile, folder: Path, *, progress: bool) -> Path:
+    """Download one file; it appears in ``folder`` only when complete and verified."""
+    import pooch
+
+    from emvc.datasets._progress import DownloadProgress
+
+    path = folder / file.name
+    bar: Any = DownloadProgress(file.name) if progress else False
+    pooch.get_logger().setLevel("ERROR")
+    try:
+        pooch.retrieve(
+            file.address,
+            known_hash=f"sha256:{file.sha256}",
+            fname=path.name,
+            path=path.parent,
+            downloader=pooch.HTTPDownloader(progressbar=bar, timeout=_TIMEOUT),
+        )
+    finally:
+        if bar:
+            bar.close()
+    return path
+
+
+def _read_mat(path: Path) -> tuple[list[FloatArray], Any]:
+    content = scipy.io.loadmat(path)
+    classes = content["y"] if "y" in content else content["Y"]
+    return [np.asarray(view, dtype=np.float64) for view in content["X"].ravel()], classes.ravel()
+
+
+def _read_csv(path: Path) -> list[list[str]]:
+    with path.open(newline="", encoding="utf-8") as stream:
+        return list(csv.reader(stream))[1:]
+
+
+def _load_supplied(name: str, data_home: str | os.PathLike[str] | None) -> MultiViewDataset:
+    """Load a set that has no public source from a file that the user has put in place."""
+    n_samples, n_features, n_clusters = SUPPLIED[name]
+    folders = _folders(data_home)
+    shape = f"{n_samples} samples, views of {' and '.join(map(str, n_features))} features, {n_clusters} classes"
+    for folder in folders:
+        path = folder / f"{name}.mat"
+        if path.is_file():
+            try:
+                views, classes = _read_mat(path)
+            except Exception as error:
+                message = f"{path} cannot be read as a .mat file with the keys X (cell of views) and y: {error}"
+                raise ValueError(message) from error
+            found = tuple(view.shape for view in views)
+            if found != tuple((n_samples, d) for d in n_features) or len(np.unique(classes)) != n_clusters:
+                raise ValueError(
+                    f"{path} is not data set {name!r}: expected {shape}, got views of shapes {found} and "
+                    f"{len(np.unique(classes))} classes."
+                )
+            labels = np.unique(classes, return_inverse=True)[1]
+            return MultiViewDataset(views, labels, ["text", "image"], name)
+    looked = ", ".join(str(folder) for folder in folders)
+    raise DatasetNotFoundError(
+        f"Data set {name!r} has no public source. If you have it, put it as {name}.mat into one of {looked}: keys X "
+        f"(cell of views) and y; {shape}."
     )
