@@ -29,10 +29,10 @@ def load_or_skip(name):
     """Load a real data set; skip where it cannot be had, but never where EMVC_DATA promises it."""
     try:
         return datasets.load(name, download=False)
-    except datasets.DatasetNotFoundError as error:
+    except datasets.DatasetNotFoundError:
         if os.environ.get("EMVC_DATA"):
             raise
-        pytest.skip(f"needs a real data set; fetch it with 'emvc datasets fetch {name}' ({error})")
+        pytest.skip(f"needs data set {name!r}: 'emvc datasets fetch {name}', or EMVC_DATA")
 
 
 def random_transitions(rng, n_views, n_samples, n_states=None):
