@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO_DIR ?= emvc-demo
 
-.PHONY: demo test lint examples bench clean
+.PHONY: demo test lint examples bench reproduce clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -41,6 +41,9 @@ examples: $(VENV)/installed
 
 bench: $(VENV)/installed-test
 	$(BIN)/python benchmarks/foundation.py
+
+reproduce: $(VENV)/installed
+	$(BIN)/emvc reproduce --output emvc-reproduction
 
 clean:
 	rm -rf $(VENV) $(DEMO_DIR) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -114,6 +114,53 @@ def demo(
     out.print(Text(f"Report: {output / 'report.html'}; pictures beside it."), soft_wrap=True)
 
 
+@app.command()
+@_guarded
+def reproduce(
+    targets: Annotated[
+        list[str] | None, typer.Argument(help="synthetic, real, noise, samples, sensitivity; all by default.")
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for tables, figures and records.")] = Path(
+        "emvc-reproduction"
+    ),
+    dataset: Annotated[list[str] | None, typer.Option(help="Data sets instead of the usual ones; repeatable.")] = None,
+    protocol: Annotated[
+        list[str] | None, typer.Option(help="paper or honest; by default both for tables, honest for figures.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A small version of everything, in minutes.")] = False,
+    jobs: Annotated[int | None, typer.Option(help="Processes; joblib's default if not given.")] = None,
+) -> None:
+    """Re-run the experiments of the paper; finished ones are kept and not repeated."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from emvc import report
+    from emvc._validation import check_choice
+    from emvc.experiments.paper import PROTOCOLS
+    from emvc.experiments.study import FULL, QUICK, TARGETS, Study
+    from emvc.experiments.study import reproduce as reproduce_target
+
+    for name in targets or []:
+        check_choice(name, "target", TARGETS)
+    protocols = [check_choice(name, "protocol", PROTOCOLS) for name in protocol or []]
+    output.mkdir(parents=True, exist_ok=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err) as progress:
+        task = progress.add_task("", total=None)
+
+        def show(done: int, total: int, record: Any) -> None:
+            what = f"{record['dataset']}, {record['method']}"
+            progress.update(task, completed=done, total=total, description=what)
+
+        study = Study(output / "records.sqlite", QUICK if quick else FULL, jobs, show)
+        for target in targets or TARGETS:
+            files = reproduce_target(target, study, dataset or [], protocols)
+            report.write_files(output, files)
+            for name in sorted(files):
+                if name.endswith(".md"):
+                    out.print(Text(files[name].decode()), soft_wrap=True)
+    out.print(Text(f"Tables, figures and records are in {output}."), soft_wrap=True)
+
+
 datasets_app = typer.Typer(help="List and fetch the real data sets.", invoke_without_command=True)
 app.add_typer(datasets_app, name="datasets")
 

@@ -36,7 +36,7 @@ ERRORS: dict[str, Callable[[Any, float, int], Any]] = {
 
 def DATASETS() -> frozenset[str]:
     """Return the names of the data sets, real and drawn."""
-    return frozenset({"synthetic", "digits", *datasets.available()})
+    return frozenset({"synthetic", "synthetic-small", "digits", *datasets.available()})
 
 
 @lru_cache(maxsize=4)
@@ -48,4 +48,6 @@ def get_dataset(name: str, seed: int) -> MultiViewDataset:
     """Return a data set by name; the synthetic one is drawn with the seed."""
     if name == "synthetic":
         return datasets.make_paper_synthetic(random_state=seed)
+    if name == "synthetic-small":
+        return datasets.make_paper_synthetic(n_per_cluster=75, random_state=seed)
     return _fixed_dataset(name)
