@@ -31,6 +31,7 @@ def test_demo_writes_a_report_and_pictures(capsys, tmp_path):
     assert code == 0
     assert "k-means on joined features" in shown.out
     assert "kernel addition" in shown.out
+    assert "mean of EMVC's graphs" in shown.out
     assert re.search(r"EMVC is certified: no solution can lower its\s+objective by more than 0\.\d\d%", shown.out)
     files = {path.name for path in (tmp_path / "out").iterdir()}
     assert files == {"report.html", "embedding.png", "consensus.png", "errors.png", "convergence.png"}

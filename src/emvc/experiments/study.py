@@ -24,7 +24,8 @@ from emvc.experiments.runner import Report, run_cells
 
 BAYES_NOTE = "Nothing can be reliably above the Bayes limit of these data: accuracy .861, NMI .419."
 CHOICE_NOTES = {
-    "paper": "Protocol `paper`: raw features, Gaussian kernels, published algorithms; parameters **by labels**.",
+    "paper": "Protocol `paper`: raw features, Gaussian kernels, published algorithms; parameters chosen "
+    "**with labels**.",
     "honest": "Protocol `honest`: defaults, no label touched (except for the choice of the best single view).",
 }
 DIFFERENCE_NOTE = (
