@@ -171,7 +171,7 @@ def list_datasets(context: typer.Context) -> None:
     """List the real data sets and whether they are on this machine."""
     if context.invoked_subcommand is not None:
         return
-    from emvc.datasets import DatasetNotFoundError, available, load
+    from emvc.datasets import DatasetNotFoundError, available, fetch, load
     from emvc.datasets._registry import REGISTRY, SUPPLIED
 
     table = Table()
@@ -185,7 +185,7 @@ def list_datasets(context: typer.Context) -> None:
             entry = REGISTRY[name]
             n_samples, n_clusters, views = entry.n_samples, entry.n_clusters, ", ".join(entry.view_names)
         try:
-            load(name, download=False)
+            (load if name in SUPPLIED else fetch)(name, download=False)
             found = "yes"
         except DatasetNotFoundError:
             found = "no"

@@ -8,7 +8,6 @@ every step, because the square root is concave.
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
@@ -117,6 +116,6 @@ def _alternate(
         objective.append(float(roots.sum()))
         if len(objective) > 1 and objective[-2] - objective[-1] <= tol * objective[-1]:
             return vectors, weights, objective
-    if max_iter > 1 and math.isfinite(objective[-1]):
+    if max_iter > 1:
         warnings.warn(f"AMGL reached max_iter={max_iter}.", ConvergenceWarning, stacklevel=4)
     return vectors, weights, objective

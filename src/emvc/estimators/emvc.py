@@ -44,7 +44,7 @@ class EMVC(GraphOptions):
     solver : {"admm", "alm", "alm-authors"} or ADMM or ALM, default="admm"
         ``"admm"`` solves the problem to a certificate. ``"alm"`` is the published algorithm, which stops at a feasible
         point; ``"alm-authors"`` adds the stopping rule of the authors' program, whose result does not depend on the
-        weights. A configured solver object is used as it is, whatever ``tol`` says.
+        weights unless they are tiny. A configured solver object is used as it is, whatever ``tol`` says.
     affinity : str or callable, default="auto"
         Graph of a view: ``"local"`` (what ``"auto"`` means), ``"rbf"``, ``"rbf-literal"``, ``"rbf-t100"``,
         ``"self-tuning"``, ``"cosine"``, ``"precomputed"``, or a function from a scaled view to an N x N matrix.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from emvc.experiments.methods import DATASETS, ERRORS, METHODS
+from emvc.experiments.methods import ERRORS, METHODS, dataset_names
 
 Parameters = Mapping[str, Sequence[Any]]
 
@@ -39,7 +39,7 @@ class Cell:
 
     def __post_init__(self) -> None:
         for kind, name, known in (
-            ("data set", self.dataset, DATASETS()),
+            ("data set", self.dataset, dataset_names()),
             ("method", self.method, METHODS),
             ("error", self.error, ERRORS),
         ):

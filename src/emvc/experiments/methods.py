@@ -34,7 +34,7 @@ ERRORS: dict[str, Callable[[Any, float, int], Any]] = {
 }
 
 
-def DATASETS() -> frozenset[str]:
+def dataset_names() -> frozenset[str]:
     """Return the names of the data sets, real and drawn."""
     return frozenset({"synthetic", "synthetic-small", "digits", *datasets.available()})
 

@@ -95,11 +95,10 @@ def run_row(
     options = row.paper if protocol == "paper" else row.honest
     if options is None:
         return []
-    run = {"n_jobs": n_jobs, "report": report}
     candidates = make_grid([dataset], {row.method: options}, errors=[error], seeds=seeds[:1])
     chosen = candidates[0]
     if len(candidates) > 1:
-        tried = run_cells(candidates, path, **run)  # type: ignore[arg-type]
+        tried = run_cells(candidates, path, n_jobs=n_jobs, report=report)
         chosen = max(zip(tried, candidates, strict=True), key=lambda pair: pair[0]["accuracy"] or 0.0)[1]
     cells = [Cell(dataset, row.method, seed, *error, chosen.parameters) for seed in seeds]
-    return run_cells(cells, path, **run)  # type: ignore[arg-type]
+    return run_cells(cells, path, n_jobs=n_jobs, report=report)
