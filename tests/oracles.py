@@ -37,23 +37,28 @@ def _solve(program, tol):
 @functools.cache
 def _emvc_program(n_views, n_samples, n_states):
     consensus = cp.Variable((n_samples, n_states), nonneg=True)
-    transitions = [cp.Parameter((n_samples, n_states)) for _ in range(n_views)]
-    beta, lam = cp.Parameter(nonneg=True), cp.Parameter(nonneg=True)
+    transitions, masks = ([cp.Parameter((n_samples, n_states)) for _ in range(n_views)] for _ in range(2))
+    betas, lams = (cp.Parameter(n_views, nonneg=True) for _ in range(2))
     errors = [cp.Variable((n_samples, n_states)) for _ in range(n_views)]
     objective = cp.normNuc(consensus)
-    for error in errors:
-        objective += beta * cvxpy_norm("rows", error) + lam * cvxpy_norm("columns", error)
-    constraints = [view == consensus + error for view, error in zip(transitions, errors, strict=True)]
+    for k, error in enumerate(errors):
+        objective += betas[k] * cvxpy_norm("rows", error) + lams[k] * cvxpy_norm("columns", error)
+    constraints = [
+        error == view - cp.multiply(mask, consensus)
+        for view, mask, error in zip(transitions, masks, errors, strict=True)
+    ]
     program = cp.Problem(cp.Minimize(objective), [cp.sum(consensus, axis=1) == 1, *constraints])
-    return program, consensus, transitions, beta, lam
+    return program, consensus, transitions, masks, betas, lams
 
 
 def solve(problem):
     """Optimal value and consensus of the EMVC problem by a general convex solver."""
-    program, consensus, transitions, beta, lam = _emvc_program(*problem.transitions.shape)
-    for parameter, value in zip(transitions, problem.transitions, strict=True):
-        parameter.value = value
-    beta.value, lam.value = problem.beta, problem.lam
+    program, consensus, transitions, masks, betas, lams = _emvc_program(*problem.transitions.shape)
+    rows, columns = problem.masks
+    for k in range(problem.n_views):
+        masks[k].value = np.outer(rows[k], columns[k])
+        transitions[k].value = masks[k].value * problem.transitions[k]
+    betas.value, lams.value = problem.beta * problem.weights, problem.lam * problem.weights
     _solve(program, 1e-9)
     return program.value, consensus.value
 

@@ -18,6 +18,8 @@ def make_state(rng, n_views, n, m, n_rows, n_columns):
         "row_scale": rng.random((n_rows, n)),
         "column_points": rng.standard_normal((n_columns, n, m)) / m,
         "column_scale": rng.random((n_columns, m)),
+        "observed_rows": (rng.random((n_views, n)) < 0.8).astype(float),
+        "observed_columns": (rng.random((n_views, m)) < 0.8).astype(float),
     }
 
 
@@ -92,3 +94,35 @@ def test_sums_do_not_depend_on_threads(rng):
         numba.set_num_threads(before)
     for one, other in zip(*results, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    n_views=st.integers(1, 3),
+    n=st.integers(1, 70),
+    m=st.integers(1, 20),
+    entrywise=st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_fused_published_pass_equals_reference(seed, n_views, n, m, entrywise):
+    rng = np.random.default_rng(seed)
+    state = make_state(rng, n_views, n, m, 0, 0)
+    arrays = {name: state[name] for name in ("transitions", "consensus", "low_rank_point", "low_rank")}
+    arrays["points"] = rng.standard_normal((n_views, n, m)) / m
+    weights = [np.zeros(s) if entrywise else rng.exponential(size=s) for s in ((n_views, n), (n_views, m)) * 2]
+    options = {"soft": tuple(rng.random(2) / m) if entrywise else (0.0, 0.0), "ratio": rng.uniform(0.3, 1.0)}
+    options |= {"new_row_weight": weights[2], "new_column_weight": weights[3]}
+    results = []
+    for kernel in (reference, fused):
+        own, thresholds = copied(arrays), rng.standard_normal(n)
+        outcome = kernel.alm_sweep(
+            **own, row_weight=weights[0], column_weight=weights[1], thresholds=thresholds, **options
+        )
+        results.append([*own.values(), thresholds, *outcome])
+    for expected, got in zip(*results, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_largest_difference(rng):
+    one, other = rng.standard_normal((2, 33, 20))
+    assert fused.largest_difference(one, other) == np.abs(one - other).max()

@@ -3,7 +3,11 @@ r"""The convex problem behind EMVC: data, weights, objective and dual bound.
 .. math::
 
     \min_{P \ge 0,\; P\mathbf 1 = \mathbf 1} \;
-        \lVert P \rVert_* + \beta \sum_k \lVert P_k - P \rVert_{2,1} + \lambda \sum_k \lVert P_k - P \rVert_{G1}
+        \lVert P \rVert_* + \beta \sum_k w_k \lVert M_k \circ (P_k - P) \rVert_{2,1}
+        + \lambda \sum_k w_k \lVert M_k \circ (P_k - P) \rVert_{G1}
+
+with view weights :math:`w_k` (one in the paper) and masks :math:`M_k` that are zero in the rows and columns of
+samples that view k does not show (the paper has none).
 
 The :math:`P_k` may be N x N, or N x m when every sample is described by its transitions to m landmarks.
 See ``docs/method.md`` for the derivation of the bound.
@@ -71,6 +75,12 @@ class Problem(Decomposition):
         Weight of the row groups (errors of single samples).
     lam : float
         Weight of the column groups (errors of single states, per view).
+    view_weights : array of shape (n_views,), optional
+        Positive factors of both weights, one per view; one if not given.
+    observed : array of shape (n_views, n_samples), optional
+        One where a sample is observed in a view, zero where it is not; all are if not given.
+    observed_states : array of shape (n_views, n_states), optional
+        The same for the states; equal to ``observed`` if not given, which needs as many states as samples.
 
     Examples
     --------
@@ -82,16 +92,47 @@ class Problem(Decomposition):
 
     beta: float
     lam: float
+    view_weights: Array | None = None
+    observed: Array | None = None
+    observed_states: Array | None = None
+
+    @property
+    def weights(self) -> Array:
+        """Factors of the two weights, one per view."""
+        xp = namespace(self.transitions)
+        return xp.ones(self.n_views, dtype=self.transitions.dtype) if self.view_weights is None else self.view_weights
+
+    @property
+    def masks(self) -> tuple[Array, Array]:
+        """Observed samples and observed states, by view."""
+        xp, dtype = namespace(self.transitions), self.transitions.dtype
+        n_samples, n_states = self.shape
+        rows = xp.ones((self.n_views, n_samples), dtype=dtype) if self.observed is None else self.observed
+        if self.observed_states is not None:
+            return rows, self.observed_states
+        return rows, rows if n_samples == n_states else xp.ones((self.n_views, n_states), dtype=dtype)
+
+    def errors(self, consensus: Array) -> Array:
+        """Return the error matrices ``P_k - P``, zero where they are not observed."""
+        return self._observed(super().errors(consensus))
+
+    def _observed(self, matrices: Array) -> Array:
+        """Return matrices, one per view, with zeros in place of what is not observed."""
+        if self.observed is None and self.observed_states is None:
+            return matrices
+        rows, columns = self.masks
+        return matrices * rows[:, :, None] * columns[:, None, :]
 
     def penalty(self, errors: Array) -> float:
         """Return the weighted sum of the row and column norms of the errors."""
+        errors = self.weights[:, None, None] * errors
         return self.beta * RowGroups().value(errors) + self.lam * ColumnGroups().value(errors)
 
     def dual_bound(self, low_rank: Array, rows: Array, columns: Array, *, low_rank_norm: float | None = None) -> float:
         r"""Return a lower bound on the optimal objective from any multipliers.
 
-        With :math:`\lVert Z \rVert_2 \le 1`, row norms of :math:`A_k` at most :math:`\beta` and column norms of
-        :math:`B_k` at most :math:`\lambda`,
+        With :math:`\lVert Z \rVert_2 \le 1`, row norms of :math:`A_k` at most :math:`\beta w_k` and column norms of
+        :math:`B_k` at most :math:`\lambda w_k`, both zero where view k is not observed,
 
         .. math::
             f(P) \ge \sum_k \langle A_k + B_k, P_k \rangle
@@ -113,11 +154,13 @@ class Problem(Decomposition):
             rows = xp.zeros_like(rows)
         if self.lam == 0.0:
             columns = xp.zeros_like(columns)
+        rows, columns = self._observed(rows), self._observed(columns)
+        inverse = 1.0 / self.weights[:, None, None]
         scale = max(
             1.0,
             NuclearNorm().dual_norm(low_rank) if low_rank_norm is None else low_rank_norm,
-            RowGroups().dual_norm(rows) / self.beta if self.beta else 0.0,
-            ColumnGroups().dual_norm(columns) / self.lam if self.lam else 0.0,
+            RowGroups().dual_norm(rows * inverse) / self.beta if self.beta else 0.0,
+            ColumnGroups().dual_norm(columns * inverse) / self.lam if self.lam else 0.0,
         )
         return self._bound(low_rank, rows + columns, scale)
 

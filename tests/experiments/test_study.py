@@ -111,7 +111,7 @@ def test_command_line_writes_tables_and_resumes(tmp_path, capsys, monkeypatch):
     assert "Bayes limit" in capsys.readouterr().out
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"records.sqlite", *(f"table-synthetic-small-honest.{ending}" for ending in ("md", "csv", "tex"))}
-    monkeypatch.setattr("emvc.experiments.runner.run_cell", lambda _: pytest.fail("run again"))
+    monkeypatch.setattr("emvc.experiments.runner.run_cell", lambda *_: pytest.fail("run again"))
     with pytest.raises(SystemExit) as stopped:
         cli.main(arguments)
     assert stopped.value.code == 0

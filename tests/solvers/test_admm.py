@@ -29,6 +29,34 @@ def test_rectangular_problem_agrees_too(rng):
     assert solution.objective == pytest.approx(optimum, rel=1e-5)
 
 
+@pytest.mark.parametrize(("beta", "lam"), [(0.0, 0.3), (0.3, 0.0), (0.2, 0.4), (10.0, 0.01)])
+def test_unobserved_samples_and_view_weights_agree_with_a_general_convex_solver(beta, lam, rng):
+    observed = np.ones((3, 8))
+    observed[0, [1, 2]] = observed[1, 5] = observed[2, 2] = 0.0
+    problem = Problem(random_transitions(rng, 3, 8), beta, lam, np.array([0.5, 1.0, 2.0]), observed)
+    optimum, _ = oracles.solve(problem)
+    solution = run(ADMM(tol=1e-7), problem, max_iter=20_000)
+    assert solution.status is Status.CONVERGED
+    assert solution.objective == pytest.approx(optimum, rel=1e-5)
+    assert solution.bound <= optimum * (1 + 1e-7)
+    assert problem.objective(solution.consensus) == pytest.approx(solution.objective)
+    published = run(ALM(), Problem(problem.transitions, beta, lam, problem.view_weights))
+    assert published.bound <= published.objective * (1 + 1e-9)
+
+
+def test_values_of_unobserved_samples_do_not_matter(rng):
+    observed = np.ones((2, 12))
+    observed[0, :3] = 0.0
+    transitions = random_transitions(rng, 2, 12)
+    changed = transitions.copy()
+    changed[0, :3], changed[0, :, :3] = 7.0, -7.0
+    one, other = (
+        run(ADMM(tol=1e-7), Problem(t, 0.3, 0.3, None, observed), max_iter=5000) for t in (transitions, changed)
+    )
+    assert one.objective == pytest.approx(other.objective, rel=1e-6)
+    np.testing.assert_allclose(one.consensus, other.consensus, atol=1e-3)
+
+
 @pytest.mark.parametrize("tol", [1e-2, 1e-4])
 def test_gap_is_the_stopping_rule_and_holds(tol, rng):
     problem = Problem(random_transitions(rng, 2, 60), 0.3, 0.3)

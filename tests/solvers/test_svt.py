@@ -60,3 +60,26 @@ def test_forgetting_enlarges_the_block(rng):
     operator.forget()
     operator(matrix, 0.5, out)
     assert operator._basis.shape[1] > before
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.9])
+def test_an_accuracy_is_kept_along_a_fast_changing_sequence(factor, rng):
+    operator, out = SingularValueThreshold(accuracy=1e-9), np.empty((90, 90))
+    left, _ = np.linalg.qr(rng.standard_normal((90, 90)))
+    right, _ = np.linalg.qr(rng.standard_normal((90, 90)))
+    threshold = 0.5
+    for _ in range(8):
+        matrix = (left * np.geomspace(3.0, 1e-4, 90)) @ right + 1e-3 * rng.standard_normal((90, 90))
+        result = operator(matrix, threshold, out)
+        exact = NuclearNorm().prox(matrix, threshold)
+        assert np.linalg.norm(out - exact, 2) <= 2e-9
+        assert result.rank == np.sum(np.linalg.svdvals(matrix) > threshold)
+        threshold /= factor
+
+
+def test_full_and_partial_decompositions_agree(rng):
+    operator, out = SingularValueThreshold(accuracy=1e-9), np.empty((60, 60))
+    matrix = rng.standard_normal((60, 60))
+    ranks = [operator(matrix, threshold, out).rank for threshold in (1e-3, 1e-3, 8.0, 8.0, 1e3)]
+    assert ranks == [np.sum(np.linalg.svdvals(matrix) > threshold) for threshold in (1e-3, 1e-3, 8.0, 8.0, 1e3)]
+    assert not out.any()

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_memory
 
 from emvc.solvers import Check, Progress, Solution, Status, run
 
@@ -51,8 +51,10 @@ def _progress_bar(*, name: str, verbose: int, max_iter: int, tol: float) -> Iter
         yield update
 
 
-def solve(solver: Any, problem: Any, *, name: str, max_iter: int, rng: np.random.Generator, verbose: int) -> Solution:
+def solve(solver: Any, problem: Any, *, name: str, max_iter: int, memory: Any, verbose: int) -> Solution:
     """Run ``solver``, show its progress, and warn when it ran out of iterations.
+
+    The result depends on solver, problem and ``max_iter`` alone, so ``memory`` may hand out an earlier one.
 
     Raises
     ------
@@ -69,7 +71,8 @@ def solve(solver: Any, problem: Any, *, name: str, max_iter: int, rng: np.random
                 if show is not None:
                     show(iteration, check)
 
-            solution = run(solver, problem, max_iter=max_iter, rng=rng, progress=progress)
+            remembered = check_memory(memory).cache(run, ignore=["progress"])
+            solution: Solution = remembered(solver, problem, max_iter=max_iter, progress=progress)
     except KeyboardInterrupt:
         message = f"{name} was interrupted after about {reached} iterations; nothing was fitted."
         raise KeyboardInterrupt(message) from None

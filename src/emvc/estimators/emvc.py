@@ -62,7 +62,11 @@ class EMVC(GraphOptions):
         Relative duality gap at which ``"admm"`` stops. ``"alm"`` stops when no constraint is violated by more than
         ``1e-5 * tol``, which is the paper's 1e-8 at the default.
     random_state : int, Generator, RandomState or None, default=None
-        Seed of k-means and of the random start of ``"alm"``. The same seed gives the same labels.
+        Seed of k-means. The same seed gives the same labels. The solvers do not depend on it: the random start that
+        the paper prescribes for ``"alm"`` is drawn once and for all.
+    memory : None, str or joblib.Memory, default=None
+        Where to keep the decomposition, so that a fit to the same graphs with another ``random_state`` or
+        ``embedding`` takes it from there; a str is a folder.
     n_jobs : int or None, default=None
         Threads; None leaves the libraries' own settings alone, -1 means all cores.
     verbose : int, default=0
@@ -123,6 +127,7 @@ class EMVC(GraphOptions):
         max_iter: int = 500,
         tol: float = 1e-3,
         random_state: Any = None,
+        memory: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -138,6 +143,7 @@ class EMVC(GraphOptions):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.memory = memory
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -167,7 +173,7 @@ class EMVC(GraphOptions):
         with limit_threads(self.n_jobs):
             transitions = stack_transitions(self._affinities(views, n_clusters), len(views.arrays), views.n_samples)
             problem = Problem(transitions, beta, lam)
-            solution = solve(solver, problem, name="EMVC", max_iter=max_iter, rng=rng, verbose=self.verbose)
+            solution = solve(solver, problem, name="EMVC", max_iter=max_iter, memory=self.memory, verbose=self.verbose)
             embedding, eigenvalues = spectral_embedding(solution.consensus, n_clusters, embedding=self.embedding)
             labels = cluster_embedding(embedding, n_clusters, n_init=self.n_init, rng=rng)
         sample_errors = _sample_errors(transitions, solution.consensus)

@@ -32,7 +32,7 @@ class RMSC(GraphOptions):
         Weight of the errors; ``"auto"`` is ``2 / n_samples``. Its authors suggest to try powers of ten.
     solver : {"admm", "alm"}, default="admm"
         ``"admm"`` solves the problem to a certificate, ``"alm"`` is the published schedule.
-    affinity, n_neighbors, scale, embedding, n_init, tol, random_state, n_jobs, verbose
+    affinity, n_neighbors, scale, embedding, n_init, tol, random_state, memory, n_jobs, verbose
         As for `EMVC`; ``affinity="auto"`` is ``"rbf"``.
     max_iter : int, default=1000
         Most iterations; entrywise penalties converge more slowly than groups.
@@ -74,6 +74,7 @@ class RMSC(GraphOptions):
         max_iter: int = 1000,
         tol: float = 1e-3,
         random_state: Any = None,
+        memory: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -88,6 +89,7 @@ class RMSC(GraphOptions):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.memory = memory
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -107,7 +109,7 @@ class RMSC(GraphOptions):
         with limit_threads(self.n_jobs):
             transitions = stack_transitions(self._affinities(views, n_clusters), len(views.arrays), views.n_samples)
             problem = EntrywiseProblem(transitions, lam)
-            solution = solve(solver, problem, name="RMSC", max_iter=max_iter, rng=rng, verbose=self.verbose)
+            solution = solve(solver, problem, name="RMSC", max_iter=max_iter, memory=self.memory, verbose=self.verbose)
             embedding, _ = spectral_embedding(solution.consensus, n_clusters, embedding=self.embedding)
             labels = cluster_embedding(embedding, n_clusters, n_init=self.n_init, rng=rng)
         return {"labels_": labels, "embedding_": embedding, "lam_": lam, **solution.attributes()}

@@ -39,6 +39,11 @@ def dataset_names() -> frozenset[str]:
     return frozenset({"synthetic", "synthetic-small", "digits", *datasets.available()})
 
 
+def is_drawn(name: str) -> bool:
+    """Return whether a data set is drawn with the seed of the experiment."""
+    return name.startswith("synthetic")
+
+
 @lru_cache(maxsize=4)
 def _fixed_dataset(name: str) -> MultiViewDataset:
     return datasets.make_digits_views() if name == "digits" else datasets.load(name)

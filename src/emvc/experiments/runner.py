@@ -13,16 +13,19 @@ import sqlite3
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
+import joblib
 from joblib import Parallel, delayed, effective_n_jobs
 
 from emvc._version import __version__
 from emvc.experiments.grid import Cell
-from emvc.experiments.methods import ERRORS, METHODS, NEEDS_LABELS, get_dataset
+from emvc.experiments.methods import ERRORS, METHODS, NEEDS_LABELS, get_dataset, is_drawn
 from emvc.metrics import METRICS, clustering_scores
 
 _COLUMNS = {
@@ -48,8 +51,35 @@ Report = Callable[[int, int, Record], None]
 """Called with the number of finished cells, the number of all cells and the newest record."""
 
 
-def run_cell(cell: Cell) -> Record:
-    """Run one cell and return its record; an exception becomes a record with its text as ``failure``."""
+class _Latest:
+    """The last result of a function, behind the interface of `joblib.Memory`."""
+
+    def __init__(self) -> None:
+        self._key: str | None = None
+        self._value: Any = None
+
+    def cache(self, function: Callable[..., Any], ignore: Sequence[str] = ()) -> Callable[..., Any]:
+        """Return ``function``, called only if its arguments differ from those of the last call."""
+
+        def call(*args: Any, **options: Any) -> Any:
+            key = joblib.hash((args, {name: value for name, value in options.items() if name not in ignore}))
+            if key != self._key:
+                self._value, self._key = function(*args, **options), key
+            return self._value
+
+        return call
+
+
+def run_cell(cell: Cell, memory: Any = None) -> Record:
+    """Run one cell and return its record; an exception becomes a record with its text as ``failure``.
+
+    Parameters
+    ----------
+    cell : Cell
+        The experiment.
+    memory : object with the interface of joblib.Memory, optional
+        Given to methods that can keep their decomposition in it.
+    """
     record: Record = dict.fromkeys(_COLUMNS)
     record |= {name: getattr(cell, name) for name in ("key", "dataset", "error", "level", "method", "seed")}
     record |= {"parameters": json.dumps(dict(cell.parameters), sort_keys=True), "version": __version__}
@@ -57,6 +87,8 @@ def run_cell(cell: Cell) -> Record:
         data = get_dataset(cell.dataset, cell.seed)
         views = ERRORS[cell.error](data.views, cell.level, cell.seed)
         model = METHODS[cell.method](data.n_clusters, random_state=cell.seed, **cell.parameters)
+        if memory is not None and "memory" in model.get_params():
+            model.set_params(memory=memory)
         start = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # not converging is in the record
@@ -119,17 +151,32 @@ def read_records(path: str | os.PathLike[str]) -> list[Record]:
         return _rows(connection)
 
 
+def _run_group(cells: Sequence[Cell]) -> list[Record]:
+    """Run cells that differ in nothing but the seed of the method, so that they can share a decomposition."""
+    memory = _Latest()
+    return [run_cell(cell, memory) for cell in cells]
+
+
+def _groups(cells: Iterable[Cell]) -> list[list[Cell]]:
+    """Return cells with the same data and parameters together, every other cell alone."""
+    groups: dict[Any, list[Cell]] = {}
+    for cell in cells:
+        same_data = cell.error == "none" and not is_drawn(cell.dataset)
+        groups.setdefault(replace(cell, seed=0).key if same_data else cell.key, []).append(cell)
+    return list(groups.values())
+
+
 def _compute(cells: list[Cell], n_jobs: int | None) -> Iterator[Record]:
     """Yield records as they are finished."""
-    work = [delayed(run_cell)(cell) for cell in cells]
+    work = [delayed(_run_group)(group) for group in _groups(cells)]
     try:
         results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(work)
     except ValueError:  # a backend that cannot stream: hand out small batches instead
         size = 4 * effective_n_jobs(n_jobs or 1)
         for start in range(0, len(work), size):
-            yield from Parallel(n_jobs=n_jobs)(work[start : start + size])
+            yield from chain.from_iterable(Parallel(n_jobs=n_jobs)(work[start : start + size]))
         return
-    yield from results
+    yield from chain.from_iterable(results)
 
 
 def _connect(path: str | os.PathLike[str]) -> sqlite3.Connection:

@@ -71,6 +71,8 @@ def _sweep(  # noqa: PLR0912
     column_points: Any,
     column_scale: Any,
     thresholds: Any,
+    observed_rows: Any,
+    observed_columns: Any,
     relaxation: float,
     ratio: float,
     row_squares: Any,
@@ -91,13 +93,14 @@ def _sweep(  # noqa: PLR0912
                 for j in range(m):
                     target[j] += times * transitions[k, i, j]
             for k in range(n_rows):
-                factor = row_scale[k, i] - ratio * (1.0 - row_scale[k, i])
+                removed = observed_rows[k, i] * (1.0 - row_scale[k, i]) * (1.0 + ratio)
                 for j in range(m):
-                    target[j] -= factor * row_points[k, i, j]
+                    target[j] -= (1.0 - observed_columns[k, j] * removed) * row_points[k, i, j]
             for k in range(n_columns):
+                seen = observed_rows[k, i] * (1.0 + ratio)
                 for j in range(m):
-                    scale = column_scale[k, j]
-                    target[j] -= (scale - ratio * (1.0 - scale)) * column_points[k, i, j]
+                    removed = seen * observed_columns[k, j] * (1.0 - column_scale[k, j])
+                    target[j] -= (1.0 - removed) * column_points[k, i, j]
             for j in range(m):
                 target[j] *= divisor
             theta = _simplex_threshold(target, thresholds[i])
@@ -113,22 +116,82 @@ def _sweep(  # noqa: PLR0912
                 )
             changes[i] = change
             for k in range(n_rows):
-                factor = keep * row_scale[k, i] + ratio * (1.0 - row_scale[k, i])
+                removed = observed_rows[k, i] * (1.0 - row_scale[k, i]) * (ratio - keep)
                 total = 0.0
                 for j in range(m):
-                    value = relaxation * (transitions[k, i, j] - target[j]) + factor * row_points[k, i, j]
-                    row_points[k, i, j] = value
-                    total += value * value
-                row_squares[k, i] = total
-            for k in range(n_columns):
-                for j in range(m):
-                    scale = column_scale[k, j]
                     value = (
                         relaxation * (transitions[k, i, j] - target[j])
-                        + (keep * scale + ratio * (1.0 - scale)) * column_points[k, i, j]
+                        + (keep + observed_columns[k, j] * removed) * row_points[k, i, j]
                     )
+                    row_points[k, i, j] = value
+                    total += observed_columns[k, j] * value * value
+                row_squares[k, i] = observed_rows[k, i] * total
+            for k in range(n_columns):
+                seen = observed_rows[k, i]
+                for j in range(m):
+                    removed = seen * observed_columns[k, j] * (1.0 - column_scale[k, j]) * (ratio - keep)
+                    value = relaxation * (transitions[k, i, j] - target[j]) + (keep + removed) * column_points[k, i, j]
                     column_points[k, i, j] = value
-                    column_squares[block, k, j] += value * value
+                    column_squares[block, k, j] += seen * observed_columns[k, j] * value * value
+
+
+@njit(cache=True, fastmath=True, parallel=True)
+def _alm_sweep(
+    transitions: Any,
+    consensus: Any,
+    low_rank_point: Any,
+    low_rank: Any,
+    points: Any,
+    row_weight: Any,
+    column_weight: Any,
+    thresholds: Any,
+    soft: float,
+    new_soft: float,
+    new_row_weight: Any,
+    new_column_weight: Any,
+    ratio: float,
+    row_squares: Any,
+    column_squares: Any,
+    sums: Any,
+) -> None:
+    n_views, n, m = transitions.shape
+    divisor = 1.0 / (1 + n_views)
+    for block in prange(column_squares.shape[0]):
+        target = np.empty(m)
+        for i in range(block * _BLOCK, min((block + 1) * _BLOCK, n)):
+            for j in range(m):
+                target[j] = (1.0 + ratio) * low_rank[i, j] - ratio * low_rank_point[i, j]
+            for k in range(n_views):
+                weight = 1.0 + row_weight[k, i]
+                for j in range(m):
+                    point = points[k, i, j]
+                    error = (point - min(max(point, -soft), soft)) / (weight + column_weight[k, j])
+                    points[k, i, j] = ratio * (point - error)
+                    target[j] += transitions[k, i, j] - error + points[k, i, j]
+            for j in range(m):
+                target[j] *= divisor
+            theta = _simplex_threshold(target, thresholds[i])
+            thresholds[i] = theta
+            for j in range(m):
+                value = max(target[j] - theta, 0.0)
+                target[j] = value
+                consensus[i, j] = value
+                low_rank_point[i, j] = value + ratio * (low_rank_point[i, j] - low_rank[i, j])
+            total, residual = 0.0, 0.0
+            for k in range(n_views):
+                weight = 1.0 + new_row_weight[k, i]
+                square = 0.0
+                for j in range(m):
+                    difference = transitions[k, i, j] - target[j]
+                    point = difference + points[k, i, j]
+                    points[k, i, j] = point
+                    error = (point - min(max(point, -new_soft), new_soft)) / (weight + new_column_weight[k, j])
+                    square += error * error
+                    total += abs(error)
+                    residual = max(residual, abs(difference - error))
+                    column_squares[block, k, j] += error * error
+                row_squares[k, i] = square
+            sums[0, i], sums[1, i] = total, residual
 
 
 @njit(cache=True, fastmath=True, parallel=True)
@@ -141,6 +204,8 @@ def _evaluate(
     row_scale: Any,
     column_points: Any,
     column_scale: Any,
+    observed_rows: Any,
+    observed_columns: Any,
     row_squares: Any,
     column_squares: Any,
     sums: Any,
@@ -155,27 +220,28 @@ def _evaluate(
                 slack[j] = low_rank_point[i, j] - low_rank[i, j]
                 low += (consensus[i, j] - low_rank[i, j]) ** 2
             for k in range(n_views):
-                total = 0.0
+                seen, total = observed_rows[k, i], 0.0
                 for j in range(m):
-                    square = (transitions[k, i, j] - consensus[i, j]) ** 2
+                    square = seen * observed_columns[k, j] * (transitions[k, i, j] - consensus[i, j]) ** 2
                     total += square
                     column_squares[block, k, j] += square
                 row_squares[k, i] = total
             for k in range(n_rows):
-                scale = row_scale[k, i]
+                removed = observed_rows[k, i] * (1.0 - row_scale[k, i])
                 for j in range(m):
                     point = row_points[k, i, j]
-                    multiplier = (1.0 - scale) * point
+                    multiplier = observed_columns[k, j] * removed * point
                     slack[j] -= multiplier
                     inner += multiplier * transitions[k, i, j]
-                    groups += (transitions[k, i, j] - consensus[i, j] - scale * point) ** 2
+                    groups += (transitions[k, i, j] - consensus[i, j] - point + multiplier) ** 2
             for k in range(n_columns):
+                seen = observed_rows[k, i]
                 for j in range(m):
-                    point, scale = column_points[k, i, j], column_scale[k, j]
-                    multiplier = (1.0 - scale) * point
+                    point = column_points[k, i, j]
+                    multiplier = seen * observed_columns[k, j] * (1.0 - column_scale[k, j]) * point
                     slack[j] -= multiplier
                     inner += multiplier * transitions[k, i, j]
-                    groups += (transitions[k, i, j] - consensus[i, j] - scale * point) ** 2
+                    groups += (transitions[k, i, j] - consensus[i, j] - point + multiplier) ** 2
             smallest = slack[0]
             for j in range(1, m):
                 smallest = min(smallest, slack[j])
@@ -195,6 +261,22 @@ def project_simplex(x: NDArray[Any], thresholds: FloatArray | None = None) -> ND
     return out
 
 
+@njit(cache=True, fastmath=True, parallel=True)
+def _largest_difference(one: Any, other: Any, largest: Any) -> None:
+    for i in prange(one.shape[0]):
+        value = 0.0
+        for j in range(one.shape[1]):
+            value = max(value, abs(one[i, j] - other[i, j]))
+        largest[i] = value
+
+
+def largest_difference(one: FloatArray, other: FloatArray) -> float:
+    """Return the largest absolute entry of the difference of two matrices."""
+    largest = np.empty(one.shape[0])
+    _largest_difference(one, other, largest)
+    return float(largest.max())
+
+
 def sweep(
     transitions: FloatArray,
     consensus: FloatArray,
@@ -205,6 +287,8 @@ def sweep(
     column_points: FloatArray,
     column_scale: FloatArray,
     thresholds: FloatArray,
+    observed_rows: FloatArray,
+    observed_columns: FloatArray,
     *,
     relaxation: float,
     ratio: float,
@@ -216,9 +300,37 @@ def sweep(
     changes = np.empty(n_samples)
     _sweep(
         transitions, consensus, low_rank_point, low_rank, row_points, row_scale, column_points, column_scale,
-        thresholds, relaxation, ratio, row_squares, column_squares, changes,
+        thresholds, observed_rows, observed_columns, relaxation, ratio, row_squares, column_squares, changes,
     )  # fmt: skip
     return np.sqrt(row_squares), np.sqrt(column_squares.sum(axis=0)), float(changes.sum())
+
+
+def alm_sweep(
+    transitions: FloatArray,
+    consensus: FloatArray,
+    low_rank_point: FloatArray,
+    low_rank: FloatArray,
+    points: FloatArray,
+    row_weight: FloatArray,
+    column_weight: FloatArray,
+    thresholds: FloatArray,
+    *,
+    soft: tuple[float, float],
+    new_row_weight: FloatArray,
+    new_column_weight: FloatArray,
+    ratio: float,
+) -> tuple[FloatArray, FloatArray, float, float]:
+    """Do one pass of the published schedule, in place (see `reference.alm_sweep`)."""
+    n_views, n_samples, n_states = transitions.shape
+    row_squares = np.empty((n_views, n_samples))
+    column_squares = np.zeros((_n_blocks(n_samples), n_views, n_states))
+    sums = np.empty((2, n_samples))
+    _alm_sweep(
+        transitions, consensus, low_rank_point, low_rank, points, row_weight, column_weight, thresholds,
+        soft[0], soft[1], new_row_weight, new_column_weight, ratio, row_squares, column_squares, sums,
+    )  # fmt: skip
+    total, residual = float(sums[0].sum()), float(sums[1].max())
+    return np.sqrt(row_squares), np.sqrt(column_squares.sum(axis=0)), total, residual
 
 
 def evaluate(
@@ -230,6 +342,8 @@ def evaluate(
     row_scale: FloatArray,
     column_points: FloatArray,
     column_scale: FloatArray,
+    observed_rows: FloatArray,
+    observed_columns: FloatArray,
 ) -> Evaluation:
     """Return the sums behind objective, dual bound and residuals (see `reference.evaluate`)."""
     n_views, n_samples, n_states = transitions.shape
@@ -238,7 +352,7 @@ def evaluate(
     sums = np.empty((4, n_samples))
     _evaluate(
         transitions, consensus, low_rank_point, low_rank, row_points, row_scale, column_points, column_scale,
-        row_squares, column_squares, sums,
+        observed_rows, observed_columns, row_squares, column_squares, sums,
     )  # fmt: skip
     inner, minima, low, groups = sums.sum(axis=1)
     return Evaluation(

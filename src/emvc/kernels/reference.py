@@ -16,9 +16,9 @@ class Evaluation(NamedTuple):
     """Sums over the data that the objective, the dual bound and the residuals are made of."""
 
     row_norms: Array
-    """Norms of the rows of P_k - P, shape (n_views, n_samples)."""
+    """Norms of the observed part of the rows of P_k - P, shape (n_views, n_samples)."""
     column_norms: Array
-    """Norms of the columns of P_k - P, shape (n_views, n_states)."""
+    """Norms of the observed part of the columns of P_k - P, shape (n_views, n_states)."""
     inner: float
     """Inner product of the scaled group multipliers with the transitions."""
     row_minima: float
@@ -61,11 +61,16 @@ def sweep(
     column_points: Array,
     column_scale: Array,
     thresholds: Array,
+    observed_rows: Array,
+    observed_columns: Array,
     *,
     relaxation: float,
     ratio: float,
 ) -> tuple[Array, Array, float]:
     """Update the consensus and then the points of every group, in place.
+
+    An entry of a view counts only if its row and its column are observed there. The scale of all other entries is one:
+    their copy equals their point, and they have no multiplier.
 
     Parameters
     ----------
@@ -81,6 +86,10 @@ def sweep(
         Shrinkage factors of the columns.
     thresholds : array of shape (n_samples,)
         Simplex thresholds, overwritten.
+    observed_rows : array of shape (n_views, n_samples)
+        One where the sample is observed in the view, zero elsewhere.
+    observed_columns : array of shape (n_views, n_states)
+        The same for the states.
     relaxation : float
         Over-relaxation, between 1 and 2.
     ratio : float
@@ -89,13 +98,15 @@ def sweep(
     Returns
     -------
     row_norms, column_norms : arrays
-        Norms of the new points by group.
+        Norms of the observed part of the new points, by group.
     change : float
         Squared Frobenius norm of the change of the consensus.
     """
     xp = namespace(transitions)
     n_rows, n_columns = row_points.shape[0], column_points.shape[0]
-    rows, columns = row_scale[:, :, None], column_scale[:, None, :]
+    seen = observed_rows[:, :, None] * observed_columns[:, None, :]
+    rows = 1.0 - seen[:n_rows, ...] * (1.0 - row_scale[:, :, None])
+    columns = 1.0 - seen[:n_columns, ...] * (1.0 - column_scale[:, None, :])
     target = (1.0 + ratio) * low_rank - ratio * low_rank_point
     target = target + float((n_rows > 0) + (n_columns > 0)) * xp.sum(transitions, axis=0)
     target = target - xp.sum(row_points * (rows - ratio * (1.0 - rows)), axis=0)
@@ -110,7 +121,81 @@ def sweep(
     low_rank_point[...] = relaxation * updated + keep * low_rank + ratio * (low_rank_point - low_rank)
     row_points[...] = errors[:n_rows, ...] + row_points * (keep * rows + ratio * (1.0 - rows))
     column_points[...] = errors[:n_columns, ...] + column_points * (keep * columns + ratio * (1.0 - columns))
-    return xp.sqrt(xp.sum(row_points**2, axis=2)), xp.sqrt(xp.sum(column_points**2, axis=1)), change
+    row_squares = xp.sum(seen[:n_rows, ...] * row_points**2, axis=2)
+    column_squares = xp.sum(seen[:n_columns, ...] * column_points**2, axis=1)
+    return xp.sqrt(row_squares), xp.sqrt(column_squares), change
+
+
+def alm_sweep(
+    transitions: Array,
+    consensus: Array,
+    low_rank_point: Array,
+    low_rank: Array,
+    points: Array,
+    row_weight: Array,
+    column_weight: Array,
+    thresholds: Array,
+    *,
+    soft: tuple[float, float],
+    new_row_weight: Array,
+    new_column_weight: Array,
+    ratio: float,
+) -> tuple[Array, Array, float, float]:
+    """Update the consensus and then the point of every view by the published schedule, in place.
+
+    The errors of view k are ``E = shrink(B, soft) / (1 + row_weight + column_weight)`` with its point B, and its scaled
+    multiplier is ``E - B``, so neither is stored.
+
+    Parameters
+    ----------
+    transitions : array of shape (n_views, n_samples, n_states)
+        The data.
+    consensus, low_rank_point, low_rank : arrays of shape (n_samples, n_states)
+        P, the point of the nuclear norm and its copy Q. The first two are overwritten.
+    points : array of shape (n_views, n_samples, n_states)
+        The points B, overwritten.
+    row_weight, new_row_weight : arrays of shape (n_views, n_samples)
+        Weights behind the present errors and behind the new ones.
+    column_weight, new_column_weight : arrays of shape (n_views, n_states)
+        The same for columns.
+    thresholds : array of shape (n_samples,)
+        Simplex thresholds, overwritten.
+    soft : tuple of float
+        Soft thresholds of single entries behind the present errors and behind the new ones.
+    ratio : float
+        Penalty of the previous iteration over the penalty of this one, which rescales the multipliers.
+
+    Returns
+    -------
+    row_norms, column_norms : arrays
+        Norms of the rows and columns of the new errors.
+    total : float
+        Sum of the absolute values of the new errors.
+    residual : float
+        Largest absolute entry of P_k - P - E_k.
+    """
+    xp = namespace(transitions)
+    errors = _shrunk(points, soft[0], row_weight, column_weight)
+    target = (1.0 + ratio) * low_rank - ratio * low_rank_point
+    target = target + xp.sum(transitions - (1.0 + ratio) * errors + ratio * points, axis=0)
+    updated = project_simplex(target / float(1 + transitions.shape[0]), thresholds)
+    consensus[...] = updated
+    low_rank_point[...] = updated + ratio * (low_rank_point - low_rank)
+    difference = transitions - updated[None, ...]
+    points[...] = difference - ratio * (errors - points)
+    errors = _shrunk(points, soft[1], new_row_weight, new_column_weight)
+    return (
+        xp.sqrt(xp.sum(errors**2, axis=2)),
+        xp.sqrt(xp.sum(errors**2, axis=1)),
+        float(xp.sum(xp.abs(errors))),
+        float(xp.max(xp.abs(difference - errors))),
+    )
+
+
+def _shrunk(points: Array, soft: float, row_weight: Array, column_weight: Array) -> Array:
+    xp = namespace(points)
+    shrunk = points - xp.clip(points, -soft, soft)
+    return shrunk / (1.0 + row_weight[:, :, None] + column_weight[:, None, :])
 
 
 def evaluate(
@@ -122,21 +207,25 @@ def evaluate(
     row_scale: Array,
     column_points: Array,
     column_scale: Array,
+    observed_rows: Array,
+    observed_columns: Array,
 ) -> Evaluation:
     """Return the sums behind objective, dual bound and residuals for the state of the solver (see `sweep`)."""
     xp = namespace(transitions)
     errors = transitions - consensus[None, ...]
-    rows, columns = row_scale[:, :, None], column_scale[:, None, :]
-    row_multipliers, column_multipliers = (1.0 - rows) * row_points, (1.0 - columns) * column_points
     n_rows, n_columns = row_points.shape[0], column_points.shape[0]
+    seen = observed_rows[:, :, None] * observed_columns[:, None, :]
+    rows = 1.0 - seen[:n_rows, ...] * (1.0 - row_scale[:, :, None])
+    columns = 1.0 - seen[:n_columns, ...] * (1.0 - column_scale[:, None, :])
+    row_multipliers, column_multipliers = (1.0 - rows) * row_points, (1.0 - columns) * column_points
     inner = xp.sum(row_multipliers * transitions[:n_rows, ...])
     inner = inner + xp.sum(column_multipliers * transitions[:n_columns, ...])
     slack = low_rank_point - low_rank - xp.sum(row_multipliers, axis=0) - xp.sum(column_multipliers, axis=0)
     group_residual = xp.sum((errors[:n_rows, ...] - rows * row_points) ** 2)
     group_residual = group_residual + xp.sum((errors[:n_columns, ...] - columns * column_points) ** 2)
     return Evaluation(
-        row_norms=xp.sqrt(xp.sum(errors**2, axis=2)),
-        column_norms=xp.sqrt(xp.sum(errors**2, axis=1)),
+        row_norms=xp.sqrt(xp.sum(seen * errors**2, axis=2)),
+        column_norms=xp.sqrt(xp.sum(seen * errors**2, axis=1)),
         inner=float(inner),
         row_minima=float(xp.sum(xp.min(slack, axis=1))),
         low_rank_residual=float(xp.sum((consensus - low_rank) ** 2)),

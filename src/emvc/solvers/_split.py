@@ -104,7 +104,7 @@ class SplitSolver(Generic[State]):
 
     def _start(self, problem: Decomposition, *, n_copies: int, weight: float) -> dict[str, Any]:
         """Return the common part of the first state: the mean of the views and no multiplier."""
-        mean = problem.transitions.mean(axis=0)
+        mean = np.average(problem.transitions, axis=0, weights=getattr(problem, "view_weights", None))
         return {
             "consensus": mean,
             "low_rank_point": mean.copy(),

@@ -13,6 +13,7 @@ Ways 2 and 3 never form a full SVD. Way 2 is inexact; `spectral_norm_bound` rest
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -22,6 +23,8 @@ from emvc._array import FloatArray
 _GUARD = 8  # least number of vectors kept beyond the rank, so that a growing rank is seen in time
 _GUARD_SHARE = 0.2  # and as a share of the rank, for spectra that are dense around the threshold
 _SUBSPACE_LIMIT = 0.25  # beyond this share of the columns the Gram matrix is faster
+_FULL_LIMIT = 0.35  # beyond this share all eigenvectors are faster than a subset
+_POWER_STEPS = 8  # most steps towards a given accuracy before the Gram matrix is decomposed instead
 
 
 @dataclass(frozen=True)
@@ -37,14 +40,16 @@ class SingularValueThreshold:
 
     Parameters
     ----------
-    remember : bool
-        Whether to use the block method. It needs thresholds and matrices that change slowly between calls.
+    accuracy : float, optional
+        Largest error, in spectral norm, for the block method to be trusted; it takes several power steps to get there.
+        None takes one step per call and leaves the judgement to the caller, who sees matrices that change slowly.
     """
 
-    def __init__(self, *, remember: bool = True) -> None:
-        self.remember = remember
+    def __init__(self, *, accuracy: float | None = None) -> None:
+        self.accuracy = accuracy
         self._basis: FloatArray | None = None
         self._caution = 1
+        self._full = False
 
     def forget(self) -> None:
         """Make the next call exact and carry a larger block from then on: the last one missed a direction."""
@@ -56,7 +61,7 @@ class SingularValueThreshold:
 
     def __call__(self, matrix: FloatArray, threshold: float, out: FloatArray) -> Thresholded:
         """Write the thresholded ``matrix`` to ``out``; the two must not overlap."""
-        if self._basis is None and _norm_bound(matrix) <= threshold:
+        if self._basis is None and not self._full and _norm_bound(matrix) <= threshold:
             out[...] = 0.0
             return Thresholded(0.0, 0)
         found = self._by_subspace(matrix, threshold)
@@ -71,34 +76,57 @@ class SingularValueThreshold:
         basis = self._basis
         if basis is None:
             return None
-        basis = _orthonormalize(matrix.T @ (matrix @ basis))
-        if basis is None:
+        block = matrix.T @ (matrix @ basis)
+        for _ in range(1 if self.accuracy is None else _POWER_STEPS):
+            basis = _orthonormalize(block)
+            if basis is None:
+                return None
+            images = matrix @ basis
+            squares, rotation = scipy.linalg.eigh(images.T @ images, overwrite_a=True, check_finite=False)
+            values = np.sqrt(np.maximum(squares, 0.0))
+            above = int(np.sum(values > threshold))
+            if above > basis.shape[1] - _GUARD // 2:
+                return None  # the rank has outgrown the block
+            order = np.arange(len(values))[::-1]
+            rotation, values = rotation[:, order], values[order]
+            basis, images = basis @ rotation, images @ rotation
+            if self.accuracy is None:
+                break
+            block = matrix.T @ images
+            if _block_error(block, basis, values, threshold, above) <= self.accuracy:
+                break
+        else:
             return None
-        images = matrix @ basis
-        squares, rotation = scipy.linalg.eigh(images.T @ images, overwrite_a=True, check_finite=False)
-        values = np.sqrt(np.maximum(squares, 0.0))
-        above = int(np.sum(values > threshold))
-        if above > basis.shape[1] - _GUARD // 2:
-            return None  # the rank has outgrown the block
-        order = np.arange(len(values))[::-1]
-        rotation, values = rotation[:, order], values[order]
-        basis, images = basis @ rotation, images @ rotation
         self._basis = basis[:, : above + self._guard(above)]
         return images[:, :above], basis[:, :above], values[:above]
 
     def _by_gram(self, matrix: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        squares, vectors = scipy.linalg.eigh(
-            matrix.T @ matrix, subset_by_value=(threshold**2, np.inf), overwrite_a=True, check_finite=False
-        )
-        values = np.sqrt(squares)
+        """Decompose the Gram matrix: all of it when the last rank was high, because that has the faster driver."""
+        gram = matrix.T @ matrix
+        options: dict[str, Any] = {"driver": "evd"} if self._full else {"subset_by_value": (threshold**2, np.inf)}
+        squares, vectors = scipy.linalg.eigh(gram, overwrite_a=True, check_finite=False, **options)
         n_columns = matrix.shape[1]
-        guard = self._guard(len(values))
-        if self.remember and len(values) + guard <= _SUBSPACE_LIMIT * n_columns:
+        start = int(np.searchsorted(squares, threshold**2, side="right"))
+        rank = n_columns - start if self._full else len(squares)
+        values, above = np.sqrt(squares[-rank:] if rank else squares[:0]), vectors[:, vectors.shape[1] - rank :]
+        guard = self._guard(rank)
+        self._basis = None
+        if rank + guard <= _SUBSPACE_LIMIT * n_columns:
             padding = np.random.default_rng(n_columns).standard_normal((n_columns, guard))
-            self._basis = np.hstack([vectors[:, ::-1], padding])
-        else:
-            self._basis = None
-        return matrix @ vectors, vectors, values
+            self._basis = np.hstack([above[:, ::-1], padding])
+        self._full = rank > _FULL_LIMIT * n_columns
+        return matrix @ above, above, values
+
+
+def _block_error(block: FloatArray, basis: FloatArray, values: FloatArray, threshold: float, rank: int) -> float:
+    """Return how far the thresholded block can be from the truth, in spectral norm, by its residuals.
+
+    A vector with residual r turns by at most r / (s^2 - t^2) out of the space of values above t, which costs
+    (s - t) times as much; leaving it out costs s - t.
+    """
+    kept = values[:rank]
+    residuals = np.linalg.norm(block[:, :rank] - basis[:, :rank] * kept**2, axis=0)
+    return float(np.max(np.minimum(kept - threshold, residuals / (kept + threshold)), initial=0.0))
 
 
 def _orthonormalize(block: FloatArray) -> FloatArray | None:

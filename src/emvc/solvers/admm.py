@@ -52,6 +52,7 @@ class ADMMState(SplitState):
     row_scale: FloatArray
     column_points: FloatArray
     column_scale: FloatArray
+    observed: tuple[FloatArray, FloatArray]
 
     @property
     def arrays(self) -> _Arrays:
@@ -84,31 +85,41 @@ class ADMM(SplitSolver[ADMMState]):
             row_scale=np.ones((n_rows, n_samples)),
             column_points=problem.transitions[:n_columns] - common["consensus"],
             column_scale=np.ones((n_columns, n_states)),
+            observed=problem.masks,
             **common,
         )
 
     def step(self, problem: Problem, state: ADMMState) -> ADMMState:
         """Do one iteration in place: sweep for P and the points, then the proximal steps."""
         row_norms, column_norms, state.change = kernels.fused.sweep(
-            problem.transitions, *state.arrays, state.thresholds, relaxation=self.relaxation, ratio=state.ratio
+            problem.transitions,
+            *state.arrays,
+            state.thresholds,
+            *state.observed,
+            relaxation=self.relaxation,
+            ratio=state.ratio,
         )
         state.ratio = 1.0
-        state.row_scale = shrinkage(row_norms, problem.beta / state.penalty)
-        state.column_scale = shrinkage(column_norms, problem.lam / state.penalty)
+        thresholds = problem.weights[:, None] / state.penalty
+        state.row_scale = shrinkage(row_norms, problem.beta * thresholds[: len(row_norms)])
+        state.column_scale = shrinkage(column_norms, problem.lam * thresholds[: len(column_norms)])
         state.spectrum = state.svt(state.low_rank_point, 1.0 / state.penalty, out=state.low_rank)
         return state
 
     def _measure(self, problem: Problem, state: ADMMState) -> Measures:
-        sums = kernels.fused.evaluate(problem.transitions, *state.arrays)
-        groups = problem.beta * sums.row_norms.sum() + problem.lam * sums.column_norms.sum()
+        sums = kernels.fused.evaluate(problem.transitions, *state.arrays, *state.observed)
+        weights = problem.weights
+        groups = weights @ (problem.beta * sums.row_norms.sum(axis=1) + problem.lam * sums.column_norms.sum(axis=1))
         # A group that is shortened but not to zero has a multiplier of full length; the others are at most as long.
-        full = np.sum(state.row_scale < 1.0) * (problem.beta / state.penalty) ** 2
-        full += np.sum(state.column_scale < 1.0) * (problem.lam / state.penalty) ** 2
+        squares = (weights / state.penalty) ** 2
+        full = 0.0
+        for scale, weight in ((state.row_scale, problem.beta), (state.column_scale, problem.lam)):
+            full += weight**2 * float(np.sum(scale < 1.0, axis=1) @ squares[: len(scale)])
         return Measures(
             error_penalty=float(groups),
             inner=sums.inner,
             row_minima=sums.row_minima,
-            multiplier_square=float(full),
+            multiplier_square=full,
             low_rank_residual=sums.low_rank_residual,
             error_residual=sums.group_residual,
         )

@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -40,24 +40,59 @@ from emvc.prox import NuclearNorm
 from emvc.solvers._loop import Certificate, Check, Status
 from emvc.solvers._svt import SingularValueThreshold, Thresholded, spectral_norm_bound
 
+_SVT_ACCURACY = 1e-10
+
+
+class Shrinkage(NamedTuple):
+    """How errors follow from their points: a soft threshold, then division by one plus two weights."""
+
+    soft: float
+    rows: FloatArray
+    columns: FloatArray
+
 
 @dataclass
 class ALMState:
-    """Everything that changes from one iteration to the next."""
+    """Everything that changes from one iteration to the next.
+
+    Errors and multipliers of the views follow from their points B (see `emvc.kernels.reference.alm_sweep`), the
+    multiplier of the low-rank copy from its point.
+    """
 
     consensus: FloatArray
+    low_rank_point: FloatArray
     low_rank: FloatArray
-    low_rank_multiplier: FloatArray
-    errors: FloatArray
-    multipliers: FloatArray
+    points: FloatArray
+    shrinkage: Shrinkage
+    row_norms: FloatArray
+    column_norms: FloatArray
     thresholds: FloatArray
     svt: SingularValueThreshold
     spectrum: Thresholded
     penalty: float
     last_penalty: float
+    total: float = math.inf
     residual: float = math.inf
     objective: float = math.inf
     last_objective: float = math.inf
+
+    @property
+    def errors(self) -> FloatArray:
+        """The error matrices E_k."""
+        soft, rows, columns = self.shrinkage
+        shrunk = self.points - np.clip(self.points, -soft, soft)
+        shrunk /= 1.0 + rows[:, :, None] + columns[:, None, :]
+        return np.asarray(shrunk)
+
+    @property
+    def multipliers(self) -> FloatArray:
+        """The multipliers Y_k of the views."""
+        return np.asarray(self.last_penalty * (self.errors - self.points))
+
+    @property
+    def low_rank_multiplier(self) -> FloatArray:
+        """The multiplier Z of the low-rank copy."""
+        return np.asarray(self.last_penalty * (self.low_rank_point - self.low_rank))
 
 
 @dataclass(frozen=True)
@@ -96,15 +131,18 @@ class ALM:
 
     def init(self, problem: Decomposition, rng: np.random.Generator) -> ALMState:
         """Start from zeros and random errors, as printed."""
-        zeros = np.zeros(problem.shape)
+        errors = rng.random(problem.transitions.shape)
+        row_norm, column_norm = row_norms(errors), column_norms(errors)
         return ALMState(
-            consensus=zeros,
-            low_rank=zeros.copy(),
-            low_rank_multiplier=zeros.copy(),
-            errors=rng.random(problem.transitions.shape),
-            multipliers=np.zeros(problem.transitions.shape),
+            consensus=np.zeros(problem.shape),
+            low_rank_point=np.zeros(problem.shape),
+            low_rank=np.zeros(problem.shape),
+            points=errors,
+            shrinkage=Shrinkage(0.0, np.zeros_like(row_norm), np.zeros_like(column_norm)),
+            row_norms=row_norm,
+            column_norms=column_norm,
             thresholds=np.zeros(problem.shape[0]),
-            svt=SingularValueThreshold(remember=False),
+            svt=SingularValueThreshold(accuracy=_SVT_ACCURACY),
             spectrum=Thresholded(0.0, 0),
             penalty=self.penalty,
             last_penalty=self.penalty,
@@ -113,38 +151,32 @@ class ALM:
     def step(self, problem: Decomposition, state: ALMState) -> ALMState:
         """Do one iteration in place."""
         mu = state.penalty
-        target = state.low_rank - state.low_rank_multiplier / mu
-        for transitions, errors, multiplier in zip(problem.transitions, state.errors, state.multipliers, strict=True):
-            target += transitions - errors - multiplier / mu
-        target /= problem.n_views + 1
-        state.consensus = kernels.fused.project_simplex(target, state.thresholds)
-        state.residual = self._update_errors(problem, state)
-
-        point = state.consensus + state.low_rank_multiplier / mu
-        state.spectrum = state.svt(point, 1.0 / mu, out=state.low_rank)
-        gap = state.consensus - state.low_rank
-        state.low_rank_multiplier += mu * gap
-        state.residual = max(state.residual, float(np.abs(gap, out=gap).max()))
+        shrinkage = self._shrinkage(problem, state, mu)
+        state.row_norms, state.column_norms, state.total, residual = kernels.fused.alm_sweep(
+            problem.transitions, state.consensus, state.low_rank_point, state.low_rank, state.points,
+            state.shrinkage.rows, state.shrinkage.columns, state.thresholds,
+            soft=(state.shrinkage.soft, shrinkage.soft), new_row_weight=shrinkage.rows,
+            new_column_weight=shrinkage.columns, ratio=state.last_penalty / mu,
+        )  # fmt: skip
+        state.shrinkage = shrinkage
+        state.spectrum = state.svt(state.low_rank_point, 1.0 / mu, out=state.low_rank)
+        state.residual = max(residual, kernels.fused.largest_difference(state.consensus, state.low_rank))
         state.last_penalty, state.penalty = mu, min(self.growth * mu, self.max_penalty)
         return state
 
-    def _update_errors(self, problem: Decomposition, state: ALMState) -> float:
-        """Update errors and multipliers view by view and return the largest residual."""
-        mu, residual = state.penalty, 0.0
-        for k, transitions in enumerate(problem.transitions):
-            errors, multiplier = state.errors[k], state.multipliers[k]
-            difference = transitions - state.consensus
-            errors[...] = self._shrink(problem, difference - multiplier / mu, errors, mu)
-            difference -= errors
-            multiplier -= mu * difference
-            residual = max(residual, float(np.abs(difference, out=difference).max()))
-        return residual
+    def _shrinkage(self, problem: Any, state: ALMState, mu: float) -> Shrinkage:
+        """Return how the errors follow from their points: one reweighting step by the previous norms."""
+        weights = problem.weights[:, None]
+        return Shrinkage(
+            soft=0.0,
+            rows=problem.beta * weights / (2.0 * mu * np.maximum(state.row_norms, self.floor)),
+            columns=problem.lam * weights / (2.0 * mu * np.maximum(state.column_norms, self.floor)),
+        )
 
-    def _shrink(self, problem: Any, point: FloatArray, errors: FloatArray, mu: float) -> FloatArray:
-        """Return the errors of one view from the point B and the previous errors: one reweighting step."""
-        rows = problem.beta / (2.0 * mu * np.maximum(row_norms(errors), self.floor))
-        columns = problem.lam / (2.0 * mu * np.maximum(column_norms(errors), self.floor))
-        return np.asarray(point / (1.0 + rows[:, None] + columns))
+    def _penalty(self, problem: Any, state: ALMState) -> float:
+        """Return the weighted norm of the errors."""
+        norms = problem.beta * state.row_norms.sum(axis=1) + problem.lam * state.column_norms.sum(axis=1)
+        return float(problem.weights @ norms)
 
     def check(self, problem: Decomposition, state: ALMState) -> Check:
         """Apply the stopping rule."""
@@ -152,7 +184,7 @@ class ALM:
         by_objective = self.stop == "objective"
         state.objective = (
             NuclearNorm().value(state.consensus) if by_objective else state.spectrum.nuclear_norm
-        ) + problem.penalty(state.errors)
+        ) + self._penalty(problem, state)
         done = None
         if state.residual <= self.tol:
             done = Status.CONVERGED
@@ -183,13 +215,14 @@ class ALM:
 
     def _multipliers(self, problem: Any, state: ALMState) -> Iterator[tuple[FloatArray, ...]]:
         """Yield multipliers for rows and columns: subgradients at the errors, and the run's own, divided by weight."""
-        errors = problem.errors(state.consensus)
+        errors, weights = problem.errors(state.consensus), problem.weights[:, None]
+        beta, lam = problem.beta * weights, problem.lam * weights
         yield (
-            problem.beta * errors / np.maximum(row_norms(errors), self.floor)[:, :, None],
-            problem.lam * errors / np.maximum(column_norms(errors), self.floor)[:, None, :],
+            errors * (beta / np.maximum(row_norms(errors), self.floor))[:, :, None],
+            errors * (lam / np.maximum(column_norms(errors), self.floor))[:, None, :],
         )
         share = problem.beta / (problem.beta + problem.lam) if problem.beta + problem.lam else 0.0
         rows, columns = -share * state.multipliers, (share - 1.0) * state.multipliers
-        rows *= np.minimum(1.0, problem.beta / np.maximum(row_norms(rows), self.floor))[:, :, None]
-        columns *= np.minimum(1.0, problem.lam / np.maximum(column_norms(columns), self.floor))[:, None, :]
+        rows *= np.minimum(1.0, beta / np.maximum(row_norms(rows), self.floor))[:, :, None]
+        columns *= np.minimum(1.0, lam / np.maximum(column_norms(columns), self.floor))[:, None, :]
         yield rows, columns

@@ -23,7 +23,7 @@ from emvc import kernels
 from emvc._array import FloatArray
 from emvc.problem import EntrywiseProblem
 from emvc.solvers._split import Measures, SplitSolver, SplitState
-from emvc.solvers.alm import ALM, ALMState
+from emvc.solvers.alm import ALM, ALMState, Shrinkage
 
 
 @dataclass(kw_only=True)
@@ -94,9 +94,12 @@ class EntrywiseADMM(SplitSolver[EntrywiseState]):
 class EntrywiseALM(ALM):
     """The published schedule of RMSC; its parameters are those of `ALM`."""
 
-    def _shrink(self, problem: Any, point: FloatArray, errors: FloatArray, mu: float) -> FloatArray:
-        del errors
-        return point - np.clip(point, -problem.lam / mu, problem.lam / mu)
+    def _shrinkage(self, problem: Any, state: ALMState, mu: float) -> Shrinkage:
+        zeros = np.zeros_like(state.row_norms), np.zeros_like(state.column_norms)
+        return Shrinkage(problem.lam / mu, *zeros)
+
+    def _penalty(self, problem: Any, state: ALMState) -> float:
+        return float(problem.lam * state.total)
 
     def _multipliers(self, problem: Any, state: ALMState) -> Iterator[tuple[FloatArray, ...]]:
         yield (problem.lam * np.sign(problem.errors(state.consensus)),)
