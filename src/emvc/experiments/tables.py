@@ -58,7 +58,11 @@ def summarize(label: str, records: Sequence[Record], printed: Printed) -> Line:
             )
         )
     parameters = json.loads(records[0]["parameters"]) if records else {}
-    shown = ", ".join(f"{name}={value:g}" for name, value in parameters.items() if name in ("beta", "lam"))
+    shown = ", ".join(
+        f"{name}={value if isinstance(value, str) else format(value, 'g')}"
+        for name, value in parameters.items()
+        if name in ("beta", "lam", "affinity")
+    )
     return Line(label, tuple(values), shown, len(good), len(records) - len(good))
 
 
