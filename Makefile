@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO_DIR ?= emvc-demo
 
-.PHONY: demo test lint examples bench reproduce clean
+.PHONY: demo test lint examples bench robustness reproduce clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -42,8 +42,11 @@ examples: $(VENV)/installed
 bench: $(VENV)/installed-test
 	$(BIN)/python benchmarks/foundation.py
 
+robustness: $(VENV)/installed-test
+	$(BIN)/python benchmarks/robustness.py
+
 reproduce: $(VENV)/installed
-	$(BIN)/emvc reproduce --output emvc-reproduction
+	$(BIN)/emvc reproduce --jobs 2 --output emvc-reproduction
 
 clean:
 	rm -rf $(VENV) $(DEMO_DIR) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -174,14 +175,15 @@ def test_fitted_attributes(blobs):
     model = EMVC(3, random_state=0).fit(views)
     assert model.status_ == "converged"
     assert 0 <= model.duality_gap_ <= 1e-3
-    assert model.beta_ == model.lam_ == pytest.approx(4 / np.sqrt(60))
+    assert model.beta_ == model.lam_ == pytest.approx(5 * np.sqrt(model.n_clusters_ / 60) / 3)
     assert model.embedding_.shape == (60, 3)
     assert model.consensus_.shape == (60, 60)
     np.testing.assert_allclose(model.consensus_.sum(axis=1), 1.0)
     assert model.sample_errors_.shape == (60, 2)
     assert model.sample_errors_.min() >= 0
     assert model.sample_errors_.max() <= 1
-    np.testing.assert_allclose(model.view_errors_, model.sample_errors_.mean(axis=0))
+    assert model.view_errors_.shape == (2,)
+    assert 0 <= model.view_errors_.min() <= model.view_errors_.max() <= 1
     assert model.history_.iteration[-1] == model.n_iter_
     assert model.rank_ >= 1
 
@@ -318,3 +320,89 @@ def test_webkb_published_configuration(webkb):
     scores = clustering_scores(webkb.labels, baseline.labels_)
     assert scores["accuracy"] == pytest.approx(0.963, abs=0.003)
     assert scores["nmi"] == pytest.approx(0.717, abs=0.005)
+
+
+def test_missing_samples_are_placed_by_their_other_views(blobs):
+    views, labels = [view.copy() for view in blobs[0]], blobs[1]
+    rng = np.random.default_rng(0)
+    gone = rng.choice(len(labels), 20, replace=False)
+    views[0][gone[:10]] = np.nan
+    views[1][gone[10:]] = np.nan
+    model = EMVC(3, random_state=0).fit(views)
+    assert adjusted_rand_score(labels, model.labels_) == 1.0
+    assert np.isnan(model.sample_errors_[gone[:10], 0]).all()
+    assert not model.outliers_[gone].any()
+    assert model.duality_gap_ <= 1e-3
+
+
+def test_a_sample_must_be_somewhere(blobs):
+    views = [view.copy() for view in blobs[0]]
+    for view in views:
+        view[3] = np.nan
+    with pytest.raises(ValueError, match=r"sample 3 is missing .* in every view"):
+        EMVC(2).fit(views)
+    with pytest.raises(ValueError, match=r"view '0': sample 3 is missing .* Only EMVC"):
+        KernelAddition(2).fit(views)
+    views = [view.copy() for view in blobs[0]]
+    views[0][1:] = np.nan
+    with pytest.raises(ValueError, match="view '0' has fewer than 2 samples"):
+        EMVC(2).fit(views)
+
+
+@pytest.mark.parametrize("outliers", ["assign", "label"])
+def test_samples_destroyed_in_all_views_own_no_cluster(outliers):
+    rng = np.random.default_rng(0)
+    labels = np.arange(120) % 3
+    views = [6 * rng.standard_normal((3, 10))[labels] + rng.standard_normal((120, 10)) for _ in range(3)]
+    for view in views:
+        view[:8] = rng.uniform(-40, 40, (8, 10))
+    model = EMVC(3, outliers=outliers, random_state=0).fit(views)
+    assert model.outliers_[:8].all()
+    assert adjusted_rand_score(labels[8:], model.labels_[8:]) == 1.0
+    assert set(model.labels_[:8]) <= ({0, 1, 2} if outliers == "assign" else {-1})
+    np.testing.assert_allclose(model.consensus_.sum(axis=1), 1.0)
+    assert not model.consensus_[:, :8].any()
+    assert np.isfinite(model.embedding_).all()
+    report = str(model.error_report())
+    assert "8 samples cannot be believed in any view" in report
+    assert "far from every other sample" in report
+
+
+def test_mismatched_samples_are_found_and_named():
+    rng = np.random.default_rng(1)
+    labels = np.arange(150) % 3
+    views = [6 * rng.standard_normal((3, 10))[labels] + rng.standard_normal((150, 10)) for _ in range(3)]
+    views[1][[0, 1]] = views[1][[1, 0]]  # two samples of different clusters are swapped
+    model = EMVC(3, random_state=0).fit(views)
+    assert adjusted_rand_score(labels, model.labels_) == 1.0
+    assert {(entry.sample, entry.view) for entry in model.error_report(2).samples} == {(0, "1"), (1, "1")}
+    assert "contradict" in str(model.error_report(2))
+
+
+def test_a_view_of_noise_is_named_and_loses_its_weight(blobs):
+    rng = np.random.default_rng(0)
+    views = [*blobs[0], rng.standard_normal((len(blobs[1]), 7))]
+    model = EMVC(3, random_state=0).fit(views)
+    assert model.view_errors_.argmax() == len(views) - 1
+    assert model.view_weights_[-1] < 0.3 * model.view_weights_[0]
+    assert adjusted_rand_score(blobs[1], model.labels_) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"screen": "never"}, "Unknown screen='never'"),
+        ({"outliers": "drop"}, "Unknown outliers='drop'"),
+        ({"joint_view": "yes"}, "Unknown joint_view='yes'"),
+    ],
+)
+def test_bad_options_of_the_screening(options, message, blobs):
+    with pytest.raises(ValueError, match=message):
+        EMVC(2, **options).fit(blobs[0])
+
+
+def test_memory_keeps_the_decomposition(tmp_path, blobs, monkeypatch):
+    first = EMVC(2, memory=str(tmp_path), random_state=0).fit(blobs[0])
+    monkeypatch.setattr("emvc.solvers.ADMM.step", lambda *_: pytest.fail("solved again"))
+    second = EMVC(2, memory=str(tmp_path), random_state=1, embedding="plain").fit(blobs[0])
+    np.testing.assert_array_equal(first.consensus_, second.consensus_)

@@ -123,8 +123,17 @@ def test_scaling_by_hand():
 def test_automatic_scaling_tells_text_from_measurements(rng):
     text = text_view(rng)
     np.testing.assert_allclose(graphs.scale_view(text), graphs.scale_view(text, "unit"))
-    dense = rng.standard_normal((20, 3))
-    np.testing.assert_allclose(graphs.scale_view(dense), graphs.scale_view(dense, "zscore"))
+    measured = rng.standard_normal((20, 3)) * [1.0, 10.0, 100.0]
+    np.testing.assert_allclose(graphs.scale_view(measured), graphs.scale_view(measured, "zscore"))
+    alike = rng.standard_normal((20, 3))
+    assert graphs.scale_view(alike) is alike
+    assert graphs.scale_view(np.ones((5, 2))).std() == 0.0
+
+
+def test_noise_in_the_zeros_of_text_does_not_change_its_scaling(rng):
+    text = (rng.random((200, 400)) < 0.01) * rng.exponential(size=(200, 400))
+    noisy = text + 0.1 * np.sqrt(np.mean(text**2)) * rng.standard_normal(text.shape)
+    np.testing.assert_allclose(graphs.scale_view(noisy), graphs.scale_view(noisy, "unit"))
 
 
 def test_sparse_scaling_stays_sparse_and_keeps_distances(rng):
@@ -166,7 +175,7 @@ def test_normalized_affinity():
 
 
 def test_default_neighborhood():
-    assert graphs.default_n_neighbors(1000, 5) == 100
+    assert graphs.default_n_neighbors(1000, 5) == 50
     assert graphs.default_n_neighbors(1000, 200) == 10
     assert graphs.default_n_neighbors(8, 2) == 7
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         FeatureConcatenation,
         KernelAddition,
     )
+    from emvc.selection import select
 
 __all__ = [
     "AMGL",
@@ -39,6 +40,7 @@ __all__ = [
     "datasets",
     "metrics",
     "plot",
+    "select",
 ]
 
 _ESTIMATORS = ("AMGL", "EMVC", "RMSC", "BestSingleView", "CoRegularized", "FeatureConcatenation", "KernelAddition")
@@ -51,6 +53,8 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module("emvc.estimators"), name)
     if name in _MODULES:
         return importlib.import_module(f"emvc.{name}")
+    if name == "select":
+        return importlib.import_module("emvc.selection").select
     raise AttributeError(f"module 'emvc' has no attribute {name!r}")
 
 

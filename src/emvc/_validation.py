@@ -12,6 +12,8 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import check_array
 
+from emvc._array import BoolArray
+
 _LARGEST = 1e150  # squares of larger values overflow
 
 View = Any
@@ -26,6 +28,8 @@ class Views:
     names: tuple[str, ...]
     single: bool
     """Whether the caller passed one array instead of several."""
+    missing: BoolArray
+    """Which samples a view does not have, of shape (n_samples, n_views); their rows in the arrays are zero."""
 
     @property
     def n_samples(self) -> int:
@@ -38,7 +42,7 @@ class Views:
         return tuple(int(array.shape[1]) for array in self.arrays)
 
 
-def check_views(views: Any, *, precomputed: bool = False, caller: str = "emvc") -> Views:
+def check_views(views: Any, *, precomputed: bool = False, allow_missing: bool = False, caller: str = "emvc") -> Views:
     """Check ``views`` and return them as float64 arrays or CSR matrices with names.
 
     Parameters
@@ -47,6 +51,9 @@ def check_views(views: Any, *, precomputed: bool = False, caller: str = "emvc") 
         Arrays, DataFrames or scipy sparse matrices with the same rows. One two-dimensional array is one view.
     precomputed : bool
         Whether each view is a square matrix of non-negative affinities.
+    allow_missing : bool
+        Whether a row of NaN in a view means that the view does not have this sample. Of several views, each sample
+        must be in one at least.
     caller : str
         Name used in messages.
 
@@ -56,22 +63,31 @@ def check_views(views: Any, *, precomputed: bool = False, caller: str = "emvc") 
         If a view cannot be used; the message names the view and, where there is one, the sample.
     """
     named, single = _name_views(views)
-    arrays = tuple(_check_view(view, name, single=single, caller=caller) for name, view in named)
     names = tuple(name for name, _ in named)
-    first = arrays[0].shape[0]
-    for name, array in zip(names, arrays, strict=True):
+    raw = [_as_array(view, name, single=single, caller=caller) for name, view in named]
+    first = raw[0].shape[0]
+    for name, array in zip(names, raw, strict=True):
         if array.shape[0] != first:
             raise ValueError(
                 f"All views must have the same samples: view {names[0]!r} has {first} rows, "
                 f"view {name!r} has {array.shape[0]}."
             )
+    missing = np.zeros((first, len(raw)), dtype=bool)
+    arrays = []
+    for k, (name, array) in enumerate(zip(names, raw, strict=True)):
+        if allow_missing and len(raw) > 1:
+            missing[:, k] = _missing_rows(array)
+            array = _without_missing(array, missing[:, k], precomputed=precomputed)  # noqa: PLW2901
+        _check_finite(array, name)
+        arrays.append(array)
+    _check_presence(missing, names)
     _check_same_index([view for _, view in named], names)
     if first < 2:
         raise ValueError(f"{caller} needs at least 2 samples, got n_samples = {first}.")
     if precomputed:
         for name, array in zip(names, arrays, strict=True):
             check_affinity(array, f"view {name!r}")
-    return Views(arrays, names, single)
+    return Views(tuple(arrays), names, single, missing)
 
 
 def _name_views(views: Any) -> tuple[list[tuple[str, Any]], bool]:
@@ -106,17 +122,54 @@ def _n_dims(view: Any) -> int:
     return 1 + max((_n_dims(item) for item in view[:1]), default=0)
 
 
-def _check_view(view: Any, name: str, *, single: bool, caller: str) -> View:
+def _as_array(view: Any, name: str, *, single: bool, caller: str) -> View:
     if isinstance(view, np.ma.MaskedArray):
         raise TypeError(f"view {name!r} is a masked array, whose mask would be lost. Fill or drop the masked values.")
     try:
         array = check_array(view, accept_sparse="csr", dtype="numeric", ensure_all_finite=False, estimator=caller)
-        array = array.astype(np.float64, copy=False)
+        return array.astype(np.float64, copy=False)
     except (ValueError, TypeError, OverflowError) as error:
         prefix = "" if single else f"view {name!r}: "
         raise type(error)(f"{prefix}{error}") from error
-    _check_finite(array, name)
+
+
+def _missing_rows(array: View) -> BoolArray:
+    """Return which rows are entirely NaN."""
+    if scipy.sparse.issparse(array):
+        rows = array.tocoo().row[np.isnan(array.data)]
+        return np.asarray(np.bincount(rows, minlength=array.shape[0]) == array.shape[1])
+    # The first column decides for nearly all rows.
+    missing = np.isnan(array[:, 0])
+    missing[missing] = np.isnan(array[missing]).all(axis=1)
+    return np.asarray(missing)
+
+
+def _without_missing(array: View, missing: BoolArray, *, precomputed: bool) -> View:
+    """Return a copy with zeros in place of missing samples: their rows, and of affinities also their columns."""
+    if not missing.any():
+        return array
+    if scipy.sparse.issparse(array):
+        array = array.tolil(copy=True)
+        array[missing] = 0.0
+        if precomputed:
+            array[:, missing] = 0.0
+        return array.tocsr()
+    array = array.copy()
+    array[missing] = 0.0
+    if precomputed:
+        array[:, missing] = 0.0
     return array
+
+
+def _check_presence(missing: BoolArray, names: tuple[str, ...]) -> None:
+    """Reject samples that no view has, and views with next to no sample."""
+    nowhere = np.flatnonzero(missing.all(axis=1))
+    if len(nowhere):
+        more = f" and {len(nowhere) - 1} more" if len(nowhere) > 1 else ""
+        raise ValueError(f"sample {nowhere[0]}{more} is missing (a row of NaN) in every view. Drop it first.")
+    for name, absent in zip(names, missing.T, strict=True):
+        if absent.any() and (~absent).sum() < 2:
+            raise ValueError(f"view {name!r} has fewer than 2 samples; the others are missing (rows of NaN). Drop it.")
 
 
 def _check_finite(array: View, name: str) -> None:
@@ -143,16 +196,12 @@ def _check_finite(array: View, name: str) -> None:
 
 def _reject_missing(array: View, name: str) -> None:
     """Reject samples whose row is entirely NaN, which is how a sample is marked as missing from a view."""
-    if scipy.sparse.issparse(array):
-        rows = array.tocoo().row[np.isnan(array.data)]
-        missing = np.flatnonzero(np.bincount(rows, minlength=array.shape[0]) == array.shape[1])
-    else:
-        missing = np.flatnonzero(np.isnan(array).all(axis=1))
+    missing = np.flatnonzero(_missing_rows(array))
     if len(missing):
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise ValueError(
-            f"view {name!r}: sample {missing[0]}{more} is missing (a row of NaN). Samples that are missing from a view "
-            "are not supported yet: drop them from every view."
+            f"view {name!r}: sample {missing[0]}{more} is missing (a row of NaN). Only EMVC with several views can "
+            "work without it: use that, or drop the sample from every view."
         )
 
 

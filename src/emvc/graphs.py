@@ -33,6 +33,8 @@ Affinity = Callable[[Any], Any]
 SCALES = ("auto", "unit", "zscore", None)
 _CHUNK_BYTES = 32 * 2**20
 _SELF_TUNING_NEIGHBOR = 7
+_HEAVY_TAILS = 30.0  # kurtosis; text has 50 and more, other features rarely 10
+_SIMILAR_VARIANCES = 4.0
 _ROUNDING = 1e-12  # squared distances below this share of the squared norms are rounding, not distance
 
 
@@ -45,8 +47,10 @@ def scale_view(view: View, scale: str | None = "auto") -> View:
         The view.
     scale : {"auto", "unit", "zscore", None}
         ``"unit"`` gives every row length one (empty rows stay empty), ``"zscore"`` every column the variance one
-        (constant columns become zero), ``"auto"`` picks the first for text-like views (non-negative, mostly zeros)
-        and the second otherwise. A sparse view is divided by its deviations but not centred.
+        (constant columns become zero). ``"auto"`` picks the first for text-like views (no negative and mostly zeros, or
+        with very heavy tails, which text keeps under noise), neither where the columns have similar variances anyway
+        and equalising them would only raise those that hold little but noise, and the second otherwise. A sparse view
+        is divided by its deviations but not centred.
 
     Examples
     --------
@@ -57,7 +61,7 @@ def scale_view(view: View, scale: str | None = "auto") -> View:
     """
     check_choice(scale, "scale", SCALES)
     if scale == "auto":
-        scale = "unit" if is_text_like(view) else "zscore"
+        scale = _choose_scale(view)
     if scale == "unit":
         norms = np.sqrt(_squared_norms(view))
         return _multiply(view, 1.0 / np.where(norms > 0, norms, 1.0)[:, None])
@@ -71,6 +75,27 @@ def is_text_like(view: View) -> bool:
     values = view.data if scipy.sparse.issparse(view) else view
     nonnegative = values.size == 0 or values.min() >= 0
     return bool(nonnegative and np.count_nonzero(values) < 0.5 * view.shape[0] * view.shape[1])
+
+
+def _choose_scale(view: View) -> str | None:
+    if is_text_like(view):
+        return "unit"
+    if scipy.sparse.issparse(view):  # but with few zeros or with negative values
+        view = view.toarray()
+    squares = (view - view.mean(axis=0)) ** 2
+    variance = squares.mean(axis=0)
+    varying = variance > 1e-24 * np.max(view * view, axis=0, initial=0.0)
+    if not varying.any():
+        return None
+    squares, variance = squares[:, varying], variance[varying]
+    largest = float(variance.max())
+    relative = variance / largest
+    # The kurtosis of the columns, weighted by their variance.
+    kurtosis = float(np.sum(((squares / largest) ** 2).mean(axis=0) / relative) / relative.sum())
+    if kurtosis > _HEAVY_TAILS:
+        return "unit"
+    low, high = np.quantile(variance, (0.1, 0.9))
+    return None if high <= _SIMILAR_VARIANCES * low else "zscore"
 
 
 def _zscore(view: View) -> View:
@@ -114,6 +139,13 @@ def squared_distances(view: View) -> FloatArray:
         block[block <= _ROUNDING * scale] = 0.0
     np.fill_diagonal(distances, 0.0)
     return distances
+
+
+def squared_distances_between(one: View, other: View) -> FloatArray:
+    """Return the squared Euclidean distances between the rows of two views of the same features."""
+    product = one @ other.T
+    product = np.asarray(product.toarray() if scipy.sparse.issparse(product) else product)
+    return np.maximum(_squared_norms(one)[:, None] + _squared_norms(other) - 2.0 * product, 0.0)
 
 
 def _gram(view: View) -> FloatArray:
@@ -187,7 +219,11 @@ def local_affinity(view: View, n_neighbors: int = 10) -> FloatArray:
     ties are the rule (all pages without a common link are equally far apart), and taking the first of them would
     make the graph depend on the order of the samples.
     """
-    squares = squared_distances(view)
+    return local_graph(squared_distances(view), n_neighbors)
+
+
+def local_graph(squares: FloatArray, n_neighbors: int) -> FloatArray:
+    """Return the graph of `local_affinity` from squared distances, which are overwritten."""
     n_samples = len(squares)
     n_neighbors = min(n_neighbors, n_samples - 1)
     scale = np.empty(n_samples)
@@ -234,8 +270,8 @@ AFFINITIES: dict[str, Affinity] = {
 
 
 def default_n_neighbors(n_samples: int, n_clusters: int) -> int:
-    """Return half the average cluster size, at least 10: wide enough for few clusters, narrow enough for many."""
-    return min(max(10, n_samples // (2 * n_clusters)), n_samples - 1)
+    """Return a quarter of the average cluster size, at least 10: wide for few clusters, narrow for many."""
+    return min(max(10, n_samples // (4 * n_clusters)), n_samples - 1)
 
 
 def compute_affinity(view: View, affinity: str | Affinity, *, name: str = "0", n_neighbors: int = 10) -> FloatArray:

@@ -28,8 +28,8 @@ from emvc._array import FloatArray, IntArray
 TELEPORT = 1e-3
 _DENSE_LIMIT = 200  # below this size a full eigendecomposition is instant and Lanczos gains nothing
 
-Embedding = Literal["unit-rows", "plain"]
-EMBEDDINGS: tuple[Embedding, ...] = ("unit-rows", "plain")
+Embedding = Literal["weighted", "plain", "unit-rows"]
+EMBEDDINGS: tuple[Embedding, ...] = ("weighted", "plain", "unit-rows")
 
 
 def stationary_distribution(transitions: FloatArray, *, teleport: float = TELEPORT) -> FloatArray:
@@ -68,9 +68,9 @@ def spectral_embedding(
         A row-stochastic matrix.
     n_components : int
         Number of eigenvectors, usually the number of clusters.
-    embedding : {"unit-rows", "plain"}
-        ``"unit-rows"`` scales every row to length one (Ng, Jordan, Weiss); ``"plain"`` returns the generalised
-        eigenvectors of the paper's Algorithm 2.
+    embedding : {"weighted", "plain", "unit-rows"}
+        ``"plain"`` returns the generalised eigenvectors of the paper's Algorithm 2, and so does ``"weighted"``, which
+        differs in k-means only; ``"unit-rows"`` scales every row of the eigenvectors to length one (Ng, Jordan, Weiss).
     teleport : float
         Probability of a jump to a random sample.
 
@@ -80,6 +80,37 @@ def spectral_embedding(
     eigenvalues : ndarray of shape (n_components,)
         In decreasing order, the first one is 1.
     """
+    vectors, values, root = _chain_eigenvectors(transitions, n_components, teleport)
+    return _coordinates(vectors, root, embedding), values
+
+
+def cluster_chain(
+    transitions: FloatArray,
+    n_clusters: int,
+    *,
+    embedding: Embedding = "weighted",
+    n_init: int = 20,
+    rng: np.random.Generator,
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Embed the samples of a chain and run k-means; return labels, embedding and eigenvalues.
+
+    With ``embedding="weighted"`` every sample counts in k-means by its stationary probability. That is the relaxation
+    of the normalised cut itself, and samples that the chain hardly visits cannot claim a cluster.
+    """
+    vectors, values, root = _chain_eigenvectors(transitions, n_clusters, TELEPORT)
+    coordinates = _coordinates(vectors, root, embedding)
+    weights = len(root) * root**2 if embedding == "weighted" else None
+    return cluster_embedding(coordinates, n_clusters, n_init=n_init, rng=rng, weights=weights), coordinates, values
+
+
+def _coordinates(vectors: FloatArray, root: FloatArray, embedding: Embedding) -> FloatArray:
+    return scale_rows(vectors) if embedding == "unit-rows" else vectors / (root[:, None] * np.sqrt(len(root)))
+
+
+def _chain_eigenvectors(
+    transitions: FloatArray, n_components: int, teleport: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return eigenvectors and eigenvalues of S, and the square root of the stationary distribution."""
     root = np.sqrt(stationary_distribution(transitions, teleport=teleport))
     n = len(root)
     jump = teleport / n
@@ -92,9 +123,7 @@ def spectral_embedding(
         return np.asarray(0.5 * (1.0 - teleport) * (outward + inward) + 0.5 * jump * back)
 
     vectors, values = _leading(apply, n, n_components, start=root)
-    if embedding == "unit-rows":
-        return scale_rows(vectors), values
-    return vectors / (root[:, None] * np.sqrt(n)), values
+    return vectors, values, root
 
 
 def leading_eigenvectors(
@@ -166,11 +195,16 @@ def _fix_signs(vectors: FloatArray) -> FloatArray:
 
 
 def cluster_embedding(
-    embedding: FloatArray, n_clusters: int, *, n_init: int = 20, rng: np.random.Generator
+    embedding: FloatArray,
+    n_clusters: int,
+    *,
+    n_init: int = 20,
+    rng: np.random.Generator,
+    weights: FloatArray | None = None,
 ) -> IntArray:
     """Run k-means with ``n_init`` starts and number the clusters in the order in which they appear."""
     seed = int(rng.integers(2**31 - 1))
-    labels = KMeans(n_clusters, n_init=n_init, random_state=seed).fit(embedding).labels_
+    labels = KMeans(n_clusters, n_init=n_init, random_state=seed).fit(embedding, sample_weight=weights).labels_
     return number_by_appearance(labels)
 
 

@@ -28,6 +28,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
 
     labels_: IntArray
     n_clusters_: int
+    _allow_missing = False
 
     def fit(self, views: Any, y: Any = None) -> Self:
         """Cluster the samples described by ``views``.
@@ -56,19 +57,25 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         checked = check_views(
             views,
             precomputed=self._is_precomputed(),
+            allow_missing=self._allow_missing,
             caller=type(self).__name__,
         )
-        # One cluster is a degenerate request, allowed for one plain array because scikit-learn's tools make it.
-        n_clusters = check_n_clusters(self.n_clusters, checked.n_samples, least=1 if checked.single else 2)
         check_integer(self.n_init, "n_init", least=1)
         rng = check_generator(self.random_state)
-        fitted = self._fit(checked, n_clusters, rng)
+        n_clusters, evidence = self._choose_n_clusters(checked, rng)
+        fitted = self._fit(checked, n_clusters, rng) | evidence
         for name, value in fitted.items():
             setattr(self, name, value)
         self.n_clusters_ = n_clusters
         self.view_names_ = list(checked.names)
         self.n_features_in_ = sum(checked.n_features)
         return self
+
+    def _choose_n_clusters(self, views: Views, rng: np.random.Generator) -> tuple[int, dict[str, Any]]:
+        """Return the number of clusters and attributes that tell how it was found."""
+        del rng
+        # One cluster is a degenerate request, allowed for one plain array because scikit-learn's tools make it.
+        return check_n_clusters(self.n_clusters, views.n_samples, least=1 if views.single else 2), {}
 
     def _fit(self, views: Views, n_clusters: int, rng: np.random.Generator) -> dict[str, Any]:
         """Return the fitted attributes, so that a failed or interrupted fit leaves none behind."""
@@ -93,21 +100,22 @@ class GraphOptions(MultiViewClusterer):
     def _affinities(self, views: Views, n_clusters: int) -> Iterator[FloatArray]:
         """Yield the affinity of each view, validated options first."""
         name = self._affinity_name()
-        check_choice(self.scale, "scale", graphs.SCALES)
-        if isinstance(self.n_neighbors, str) and self.n_neighbors == "auto":
-            n_neighbors = graphs.default_n_neighbors(views.n_samples, n_clusters)
-        else:
-            n_neighbors = check_integer(self.n_neighbors, "n_neighbors", least=1)
-            if n_neighbors >= views.n_samples:
-                raise ValueError(
-                    f"n_neighbors={n_neighbors} must be smaller than the number of samples, {views.n_samples}."
-                )
+        n_neighbors = self._n_neighbors(views.n_samples, n_clusters)
         for array, view_name in zip(views.arrays, views.names, strict=True):
             if isinstance(name, str) and name == "precomputed":
                 yield array.toarray() if scipy.sparse.issparse(array) else array
             else:
                 scaled = graphs.scale_view(array, self.scale)
                 yield graphs.compute_affinity(scaled, name, name=view_name, n_neighbors=n_neighbors)
+
+    def _n_neighbors(self, n_samples: int, n_clusters: int) -> int:
+        check_choice(self.scale, "scale", graphs.SCALES)
+        if isinstance(self.n_neighbors, str) and self.n_neighbors == "auto":
+            return graphs.default_n_neighbors(n_samples, n_clusters)
+        n_neighbors = check_integer(self.n_neighbors, "n_neighbors", least=1)
+        if n_neighbors >= n_samples:
+            raise ValueError(f"n_neighbors={n_neighbors} must be smaller than the number of samples, {n_samples}.")
+        return n_neighbors
 
     def _affinity_name(self) -> Any:
         if callable(self.affinity):

@@ -6,19 +6,41 @@ import math
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from emvc._array import FloatArray
 from emvc._validation import Views, check_choice, check_integer, check_memory, check_number
+from emvc.cluster_count import WIDTH, choose_n_clusters
 from emvc.estimators._base import GraphOptions, limit_threads
+from emvc.estimators._error_report import ErrorReport, build
+from emvc.estimators._robust import (
+    Preparation,
+    contradiction,
+    outlier_mask,
+    place_the_lost,
+    prepare,
+    sample_errors,
+    view_errors,
+    votes_of_the_kept,
+)
 from emvc.estimators._solve import solve
-from emvc.graphs import stack_transitions
+from emvc.graphs import compute_affinity
 from emvc.problem import Problem
 from emvc.solvers import ADMM, ALM
-from emvc.spectral import EMBEDDINGS, Embedding, cluster_embedding, spectral_embedding
+from emvc.spectral import EMBEDDINGS, Embedding, cluster_chain
 
 SOLVERS = ("admm", "alm", "alm-authors")
+PUBLISHED = {
+    "solver": "alm",
+    "affinity": "rbf",
+    "scale": None,
+    "joint_view": False,
+    "screen": False,
+    "embedding": "unit-rows",
+}
+"""Options of the published configuration."""
 _ALM_TOL = 1e-5  # times tol: the printed 1e-8 at the default
-_AUTO_WEIGHT = 4.0
+_AUTO_WEIGHT = 5.0
 
 
 class EMVC(GraphOptions):
@@ -35,10 +57,12 @@ class EMVC(GraphOptions):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
+    n_clusters : int or "auto", default=8
+        Number of clusters; ``"auto"`` tries 2 to 20 and chooses without labels (see `emvc.cluster_count`).
     beta : float or "auto", default="auto"
-        Weight of the row groups of the errors (single samples). ``"auto"`` is ``4 / sqrt(n_samples)``.
+        Weight of the row groups of the errors (single samples). ``"auto"`` is
+        ``5 * sqrt(n_clusters / n_samples)`` divided by the number of views, the joint one included; twice that if
+        a single view has to do, because there is nothing to compare it with.
     lam : float or "auto", default="auto"
         Weight of the column groups of the errors (single states of a view). ``"auto"`` as for ``beta``.
     solver : {"admm", "alm", "alm-authors"} or ADMM or ALM, default="admm"
@@ -49,11 +73,22 @@ class EMVC(GraphOptions):
         Graph of a view: ``"local"`` (what ``"auto"`` means), ``"rbf"``, ``"rbf-literal"``, ``"rbf-t100"``,
         ``"self-tuning"``, ``"cosine"``, ``"precomputed"``, or a function from a scaled view to an N x N matrix.
     n_neighbors : int or "auto", default="auto"
-        Neighbours in the ``"local"`` graph; ``"auto"`` is half the average cluster size, at least 10.
+        Neighbours in the ``"local"`` graph; ``"auto"`` is a quarter of the average cluster size, at least 10.
     scale : {"auto", "unit", "zscore", None}, default="auto"
         Feature scaling: unit rows for text-like views and z-scores otherwise, or one of them, or none.
-    embedding : {"unit-rows", "plain"}, default="unit-rows"
-        Whether the rows of the eigenvector matrix are scaled to unit length.
+    joint_view : bool, default=True
+        Whether the average of the distances of all views is added as a view of its own, with half of the total
+        weight, and views without the common structure lose weight (see `emvc.fusion`). Needs the ``"local"`` graph and
+        several views.
+    screen : {"auto", False}, default="auto"
+        Whether to look for errors before the solve (see `emvc.screening`): samples that stand alone in a view and, with
+        three views or more, samples on which one view contradicts the others. They have neither row nor column in the
+        graph of that view.
+    outliers : {"assign", "label"}, default="assign"
+        What happens to samples that no view can be believed about: they get a cluster last, or the label -1.
+    embedding : {"weighted", "plain", "unit-rows"}, default="weighted"
+        Generalised eigenvectors with k-means weighted by the stationary distribution, the same without weights, or
+        eigenvectors with rows of unit length.
     n_init : int, default=20
         Starts of k-means.
     max_iter : int, default=500
@@ -84,6 +119,8 @@ class EMVC(GraphOptions):
         The shared chain P.
     n_clusters_, beta_, lam_ : int, float, float
         The values used.
+    n_clusters_confidence_, n_clusters_evidence_ : float, list of dict
+        How clear the choice was and what it rests on, with ``n_clusters="auto"``.
     objective_ : float
         Objective at ``consensus_``.
     duality_gap_ : float
@@ -93,10 +130,18 @@ class EMVC(GraphOptions):
     n_iter_, status_, history_ : int, str, History
         Iterations, why the solver stopped, and measurements along the way.
     sample_errors_ : ndarray of shape (n_samples, n_views)
-        Share of a sample's transition probability in a view that the consensus moved elsewhere: 0 where the two
-        agree, 1 where they have nothing in common.
+        Suspicion between 0, usual in this view, and 1, the sample stands alone in the view or the view contradicts the
+        others about it; comparable across views. NaN where the sample is missing.
     view_errors_ : ndarray of shape (n_views,)
-        Mean of ``sample_errors_`` over the samples.
+        Share of its transitions that the other views do not confirm, between 0 and 1.
+    outliers_ : ndarray of bool of shape (n_samples, n_views)
+        Samples that were condemned in a view.
+    isolation_ : ndarray of shape (n_samples, n_views)
+        Robust score of how alone a sample is in a view; above 5 it is condemned.
+    disagreement_ : ndarray of shape (n_samples, n_views)
+        Robust score of how much a view contradicts the others about a sample.
+    view_weights_ : ndarray of shape (n_views,)
+        Weights of the views in the objective; the joint view has the rest.
     view_names_ : list of str
         Names of the views.
     n_features_in_ : int
@@ -112,9 +157,11 @@ class EMVC(GraphOptions):
     ('converged', True)
     """
 
+    _allow_missing = True
+
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | str = 8,
         *,
         beta: float | str = "auto",
         lam: float | str = "auto",
@@ -122,7 +169,10 @@ class EMVC(GraphOptions):
         affinity: Any = "auto",
         n_neighbors: int | str = "auto",
         scale: str | None = "auto",
-        embedding: Embedding = "unit-rows",
+        joint_view: bool = True,
+        screen: Any = "auto",
+        outliers: str = "assign",
+        embedding: Embedding = "weighted",
         n_init: int = 20,
         max_iter: int = 500,
         tol: float = 1e-3,
@@ -138,6 +188,9 @@ class EMVC(GraphOptions):
         self.affinity = affinity
         self.n_neighbors = n_neighbors
         self.scale = scale
+        self.joint_view = joint_view
+        self.screen = screen
+        self.outliers = outliers
         self.embedding = embedding
         self.n_init = n_init
         self.max_iter = max_iter
@@ -157,36 +210,106 @@ class EMVC(GraphOptions):
         Examples
         --------
         >>> EMVC.paper(2, beta=0.0, lam=0.1)
-        EMVC(affinity='rbf', beta=0.0, lam=0.1, n_clusters=2, scale=None, solver='alm')
+        EMVC(affinity='rbf', beta=0.0, embedding='unit-rows', joint_view=False, lam=0.1,
+             n_clusters=2, scale=None, screen=False, solver='alm')
         """
-        return cls(n_clusters, beta=beta, lam=lam, **{"solver": "alm", "affinity": "rbf", "scale": None} | options)
+        return cls(n_clusters, beta=beta, lam=lam, **PUBLISHED | options)
+
+    def error_report(self, n_worst: int = 20) -> ErrorReport:
+        """Return a summary of the errors that were found: worst samples, worst views, and why.
+
+        Parameters
+        ----------
+        n_worst : int
+            Most entries of the list of samples.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from emvc.datasets import make_digits_views
+        >>> data = make_digits_views(n_samples=200)
+        >>> views = {name: view.copy() for name, view in zip(data.view_names, data.views)}
+        >>> views["fourier"][5] = 1e3
+        >>> model = EMVC(n_clusters=10, random_state=0).fit(views)
+        >>> [(entry.sample, entry.view) for entry in model.error_report().samples if entry.condemned]
+        [(5, 'fourier')]
+        """
+        check_is_fitted(self)
+        return build(self, check_integer(n_worst, "n_worst", least=0))
 
     def _fit(self, views: Views, n_clusters: int, rng: np.random.Generator) -> dict[str, Any]:
         solver = self._make_solver()
-        beta, lam = (self._weight(name, views.n_samples) for name in ("beta", "lam"))
         max_iter = check_integer(self.max_iter, "max_iter", least=1)
         check_choice(self.embedding, "embedding", EMBEDDINGS)
+        check_choice(self.screen, "screen", ("auto", False))
+        check_choice(self.outliers, "outliers", ("assign", "label"))
+        check_choice(self.joint_view, "joint_view", (True, False))
+        affinity = self._affinity_name()
+        for name in ("beta", "lam"):
+            self._weight(name, 1.0)
+        self._n_neighbors(views.n_samples, n_clusters)
+        n_chains = len(views.arrays) + (1 if self.joint_view and affinity == "local" and len(views.arrays) > 1 else 0)
+        n_matrices = 3 * n_chains + 8 if isinstance(solver, ADMM) else 8 * n_chains + 8
         shape = (views.n_samples, views.n_samples)
-        n_views = len(views.arrays)
-        n_matrices = 3 * n_views + 8 if isinstance(solver, ADMM) else 8 * n_views + 8
         check_memory(n_matrices, shape, advice="Cluster a subset of the samples or use fewer views.")
         with limit_threads(self.n_jobs):
-            transitions = stack_transitions(self._affinities(views, n_clusters), len(views.arrays), views.n_samples)
-            problem = Problem(transitions, beta, lam)
+            preparation = self._prepare(views, n_clusters)
+            chains, n_kept = preparation.chains, len(preparation.kept)
+            alone = chains.n_effective < 2
+            auto = (2.0 if alone else 1.0) * _AUTO_WEIGHT * math.sqrt(n_clusters / n_kept) / len(chains.weights)
+            beta, lam = (self._weight(name, auto) for name in ("beta", "lam"))
+            masked = isinstance(solver, ADMM) and not chains.observed.all()
+            problem = Problem(chains.transitions, beta, lam, chains.weights, chains.observed if masked else None)
             solution = solve(solver, problem, name="EMVC", max_iter=max_iter, memory=self.memory, verbose=self.verbose)
-            embedding, eigenvalues = spectral_embedding(solution.consensus, n_clusters, embedding=self.embedding)
-            labels = cluster_embedding(embedding, n_clusters, n_init=self.n_init, rng=rng)
-        sample_errors = _sample_errors(transitions, solution.consensus)
-        return {
-            "labels_": labels,
-            "embedding_": embedding,
+            labels, embedding, eigenvalues = cluster_chain(
+                solution.consensus, n_clusters, embedding=self.embedding, n_init=self.n_init, rng=rng
+            )
+        votes = votes_of_the_kept(views, preparation, self.scale)
+        fitted = {
             "eigenvalues_": eigenvalues,
             "beta_": beta,
             "lam_": lam,
-            "sample_errors_": sample_errors,
-            "view_errors_": sample_errors.mean(axis=0),
+            "view_weights_": chains.weights[: len(views.arrays)],
+            "sample_errors_": sample_errors(preparation),
+            "view_errors_": view_errors(preparation),
+            "outliers_": outlier_mask(preparation),
+            "isolation_": preparation.screening.isolation,
+            "disagreement_": contradiction(preparation),
             **solution.attributes(),
         }
+        fitted["labels_"] = place_the_lost(labels, votes, preparation, outliers=self.outliers)
+        fitted["embedding_"] = _extend(embedding, votes @ embedding, preparation)
+        if len(preparation.lost):
+            full = np.zeros(shape)
+            full[np.ix_(preparation.kept, preparation.kept)] = solution.consensus
+            full[np.ix_(preparation.lost, preparation.kept)] = votes
+            fitted["consensus_"] = full
+        return fitted
+
+    def _choose_n_clusters(self, views: Views, rng: np.random.Generator) -> tuple[int, dict[str, Any]]:
+        if not isinstance(self.n_clusters, str):
+            return super()._choose_n_clusters(views, rng)
+        check_choice(self.n_clusters, "n_clusters", ("auto",))
+        with limit_threads(self.n_jobs):
+            number, confidence, evidence = choose_n_clusters(self._prepare(views, WIDTH).chains, None, rng)
+        return number, {"n_clusters_confidence_": confidence, "n_clusters_evidence_": evidence}
+
+    def _prepare(self, views: Views, n_clusters: int) -> Preparation:
+        """Screen and fuse the views."""
+        affinity = self._affinity_name()
+        return prepare(
+            views,
+            n_clusters,
+            affinity=affinity if affinity in ("local", "precomputed") else self._affinity_of,
+            scale=self.scale,
+            n_neighbors=self._n_neighbors(views.n_samples, n_clusters),
+            screening=self.screen == "auto",
+            joint=self.joint_view,
+            weigh=self.joint_view,
+        )
+
+    def _affinity_of(self, view: Any, name: str, n_neighbors: int) -> FloatArray:
+        return compute_affinity(view, self._affinity_name(), name=name, n_neighbors=n_neighbors)
 
     def _make_solver(self) -> ADMM | ALM:
         if isinstance(self.solver, ADMM | ALM):
@@ -197,14 +320,16 @@ class EMVC(GraphOptions):
             return ADMM(tol=tol)
         return ALM(tol=_ALM_TOL * tol, stop="residual" if self.solver == "alm" else "objective")
 
-    def _weight(self, name: str, n_samples: int) -> float:
+    def _weight(self, name: str, auto: float) -> float:
         value = getattr(self, name)
         if isinstance(value, str):
             check_choice(value, name, ("auto",))
-            return _AUTO_WEIGHT / math.sqrt(n_samples)
+            return auto
         return check_number(value, name)
 
 
-def _sample_errors(transitions: FloatArray, consensus: FloatArray) -> FloatArray:
-    """Return the total variation distance between each sample's transitions in each view and in the consensus."""
-    return np.stack([0.5 * np.abs(view - consensus).sum(axis=1) for view in transitions], axis=1)
+def _extend(kept: FloatArray, lost: FloatArray, preparation: Preparation) -> FloatArray:
+    """Return rows of kept and lost samples in their order."""
+    rows = np.empty((len(kept) + len(lost), kept.shape[1]))
+    rows[preparation.kept], rows[preparation.lost] = kept, lost
+    return rows

@@ -46,6 +46,8 @@ class Size:
 
     synthetic: str
     seeds: tuple[int, ...]
+    figure_seeds: int
+    """Seeds per point of the curves."""
     weights: tuple[float, ...]
     large_weights: tuple[float, ...]
     noise: tuple[float, ...]
@@ -58,6 +60,7 @@ class Size:
 FULL = Size(
     synthetic="synthetic",
     seeds=tuple(range(5)),
+    figure_seeds=2,
     weights=WEIGHTS,
     large_weights=LARGE_WEIGHTS,
     noise=NOISE_LEVELS,
@@ -69,6 +72,7 @@ FULL = Size(
 QUICK = Size(
     synthetic="synthetic-small",
     seeds=(0, 1),
+    figure_seeds=2,
     weights=(1e-6, 1e-2, 1.0),
     large_weights=(1e-2,),
     noise=(0.1, 1.0, 10.0),
@@ -123,13 +127,12 @@ class Study:
         """Return the curves of all methods over the levels of an error as PNG and SVG."""
         levels = self.size.noise if error == "noise" else self.size.samples
         records: dict[str, dict[float, Any]] = {}
+        seeds = self.size.seeds[: self.size.figure_seeds]
         for row in self._rows(dataset):
             if row.honest is None:
                 continue
             for level in levels:
-                found = run_row(
-                    row, dataset, protocol, self.path, seeds=self.size.seeds, error=(error, level), **self._options()
-                )
+                found = run_row(row, dataset, protocol, self.path, seeds=seeds, error=(error, level), **self._options())
                 records.setdefault(row.label, {})[level] = found
         xlabel = "signal-to-noise ratio" if error == "noise" else "share of samples destroyed in all views"
         figure = figures.curves(records, title=f"{dataset}, {protocol} protocol", xlabel=xlabel, log=error == "noise")

@@ -1,0 +1,103 @@
+"""A summary of the errors that a fit has found, to be read by a person."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+_SUSPICIOUS = 0.5
+
+
+@dataclass(frozen=True)
+class SampleReport:
+    """One sample in one view.
+
+    Attributes
+    ----------
+    sample : int
+        Position of the sample.
+    view : str
+        Name of the view.
+    error : float
+        As in ``sample_errors_``.
+    condemned : bool
+        Whether the sample was left out of the view.
+    reason : str
+        Which of the two scores spoke.
+    """
+
+    sample: int
+    view: str
+    error: float
+    condemned: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class ErrorReport:
+    """Worst samples and worst views of a fit; printing it gives a readable summary.
+
+    Attributes
+    ----------
+    samples : list of SampleReport
+        Suspicious samples, worst first.
+    views : list of tuple of (str, float, float, int)
+        Name, error, weight relative to the best view and number of condemned samples of each view, worst first.
+    n_samples, n_missing, n_outliers : int
+        Samples, entries that are missing, and samples condemned wherever they are present.
+    """
+
+    samples: list[SampleReport]
+    views: list[tuple[str, float, float, int]]
+    n_samples: int
+    n_missing: int
+    n_outliers: int
+
+    def __str__(self) -> str:
+        lines = [f"Errors in {len(self.views)} views of {self.n_samples} samples"]
+        if self.n_missing:
+            lines.append(f"{self.n_missing} entries are missing; their samples were placed by their other views.")
+        if self.n_outliers:
+            lines.append(f"{self.n_outliers} samples cannot be believed in any view; they were assigned last.")
+        lines.append("")
+        lines.append("view             error  weight  condemned")
+        for name, error, weight, condemned in self.views:
+            lines.append(f"{name[:16]:16} {error:5.2f}  {weight:6.2f}  {condemned:9d}")
+        lines.append("")
+        if not self.samples:
+            lines.append("No sample is suspicious.")
+        else:
+            lines.append("sample  view             error  why")
+            for entry in self.samples:
+                mark = ", left out" if entry.condemned else ""
+                lines.append(f"{entry.sample:6d}  {entry.view[:16]:16} {entry.error:5.2f}  {entry.reason}{mark}")
+        return "\n".join(lines)
+
+
+def build(model: Any, n_worst: int) -> ErrorReport:
+    """Return the report of a fitted `emvc.EMVC` with at most ``n_worst`` samples."""
+    errors, outliers = model.sample_errors_, model.outliers_
+    filled = np.where(np.isnan(errors), -1.0, errors) + outliers  # condemned ones first
+    order = np.argsort(-filled, axis=None, kind="stable")
+    samples = []
+    for position in order[:n_worst]:
+        i, k = (int(index) for index in np.unravel_index(position, errors.shape))
+        if np.isnan(errors[i, k]) or not (outliers[i, k] or errors[i, k] >= _SUSPICIOUS):
+            break
+        alone, contradicted = model.isolation_[i, k], model.disagreement_[i, k]
+        reason = (
+            f"far from every other sample of the view ({alone:.1f} deviations)"
+            if alone >= contradicted
+            else f"the other views contradict it ({contradicted:.1f} deviations)"
+        )
+        samples.append(SampleReport(i, model.view_names_[k], float(errors[i, k]), bool(outliers[i, k]), reason))
+    relative = model.view_weights_ / model.view_weights_.max()
+    views = [
+        (model.view_names_[k], float(model.view_errors_[k]), float(relative[k]), int(outliers[:, k].sum()))
+        for k in np.argsort(-model.view_errors_, kind="stable")
+    ]
+    missing = np.isnan(errors)
+    nowhere = (outliers | missing).all(axis=1)
+    return ErrorReport(samples, views, len(errors), int(missing.sum()), int(nowhere.sum()))

@@ -1,0 +1,254 @@
+r"""From affinities and distances of the views to the data of the decomposition: chains, masks and weights.
+
+**Joint view.** The distances of all views, each divided by its mean, are averaged over the views that show both
+samples; their graph is view K + 1. It carries `JOINT_SHARE` of the total weight: single views are often too poor to
+tell all clusters apart, and an average of poor graphs is poor where a graph of averaged distances is not.
+
+**Weights.** With F the leading eigenvectors of the mean chain, the quality of view k is the mean of
+:math:`f'S_kf` over the columns of F besides the first, corrected for what self-loops alone would give: 0 for a view of
+noise, 1 for one with the same clusters. A view keeps its full weight down to half the quality of the best one, and
+loses it quadratically below.
+
+**Masks.** A sample that view k does not show, or that is condemned there, has neither row nor column in :math:`P_k`.
+Since the rows of P sum to one over all samples but those of :math:`P_k` over the observed ones only, each row of
+:math:`P_k` is multiplied by the share of the joint chain that falls on observed samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from emvc._array import BoolArray, FloatArray
+from emvc.graphs import local_graph, transition_matrix
+from emvc.screening import MISMATCHED, disagreement, spare_the_many, standardize
+from emvc.spectral import leading_eigenvectors
+
+JOINT_SHARE = 0.5
+_FULL_WEIGHT = 0.5  # share of the best quality down to which a view counts in full
+_LEAST_WEIGHT = 0.01
+_LEAST_SPREAD = 0.05
+_CORRELATION_SAMPLES = 400
+
+
+@dataclass(frozen=True)
+class Chains:
+    """The data of the decomposition.
+
+    Attributes
+    ----------
+    transitions : ndarray of shape (n_views + 0 or 1, n_samples, n_samples)
+        Chains of the views, then the joint one if there is one. Entries that are not observed hold a guess.
+    observed : ndarray of shape (n_views + 0 or 1, n_samples)
+        One where a sample is observed, zero elsewhere.
+    weights : ndarray of shape (n_views + 0 or 1,)
+        Weights of the views, one on average.
+    quality : ndarray of shape (n_views,)
+        Agreement of each view with the clusters of all.
+    disagreement : ndarray of shape (n_samples, n_views)
+        See `emvc.screening.disagreement`.
+    mismatched : ndarray of bool of shape (n_samples, n_views)
+        Samples condemned because of it.
+    """
+
+    transitions: FloatArray
+    observed: FloatArray
+    weights: FloatArray
+    quality: FloatArray
+    disagreement: FloatArray
+    mismatched: BoolArray
+
+    @property
+    def n_effective(self) -> int:
+        """Number of views, without the joint one, that count in full or nearly so."""
+        own = self.weights[: len(self.quality)]
+        return int(np.sum(own >= 0.5 * own.max()))
+
+    @property
+    def mean(self) -> FloatArray:
+        """The weighted mean of the chains: what plain averaging gives."""
+        return np.asarray(np.average(self.transitions, axis=0, weights=self.weights))
+
+
+def fuse(
+    affinities: Sequence[FloatArray],
+    distances: Sequence[FloatArray] | None,
+    observed: BoolArray,
+    n_clusters: int,
+    *,
+    n_neighbors: int,
+    screen: bool = True,
+    weigh: bool = True,
+) -> Chains:
+    """Turn graphs of the views into chains with masks and weights.
+
+    Parameters
+    ----------
+    affinities : sequence of ndarray of shape (n_samples, n_samples)
+        Affinities of the views; rows and columns of samples that are not observed are ignored.
+    distances : sequence of ndarray of shape (n_samples, n_samples), or None
+        Squared distances of the views, for the joint view; None for no joint view.
+    observed : ndarray of bool of shape (n_samples, n_views)
+        Which samples a view shows. Each must be shown by one view at least.
+    n_clusters : int
+        Number of leading eigenvectors that judge the views.
+    n_neighbors : int
+        Neighbours in the graph of the joint view.
+    screen : bool
+        Whether to condemn mismatched samples.
+    weigh : bool
+        Whether to weigh the views by their quality.
+    """
+    n_samples, n_views = observed.shape
+    extra = 1 if distances is not None else 0
+    transitions = np.empty((n_views + extra, n_samples, n_samples))
+    for k, affinity in enumerate(affinities):
+        transition_matrix(_between(affinity, observed[:, k]), out=transitions[k])
+    own = transitions[:n_views]
+    scores, mismatched = disagreement(own, observed), np.zeros_like(observed)
+    if screen and n_views >= 3:
+        mismatched = find_mismatches(scores, observed)
+        observed = observed & ~mismatched
+        for k in map(int, np.flatnonzero(mismatched.any(axis=0))):
+            transition_matrix(_between(own[k], observed[:, k]), out=own[k])
+
+    quality = view_quality(own, observed, n_clusters) if weigh and n_views > 1 else np.ones(n_views)
+    weights = _weights(quality)
+    if distances is not None:
+        joint = joint_distances(distances, observed, weights)
+        transition_matrix(local_graph(joint, n_neighbors), out=transitions[-1])
+        weights = np.append(weights * (1.0 - JOINT_SHARE) / weights.sum(), JOINT_SHARE)
+        guess = transitions[-1]
+    else:
+        guess = _observed_mean(own, observed, weights)
+    for k in range(n_views):
+        _complete(own[k], observed[:, k], guess)
+    masks = np.ones((n_views + extra, n_samples))
+    masks[:n_views] = observed.T
+    return Chains(transitions, masks, weights * len(weights) / weights.sum(), quality, scores, mismatched)
+
+
+def _between(matrix: FloatArray, observed: BoolArray) -> FloatArray:
+    """Return a matrix without the rows and columns of samples that are not observed."""
+    return matrix if observed.all() else matrix * observed[:, None] * observed
+
+
+def find_mismatches(scores: FloatArray, observed: BoolArray) -> BoolArray:
+    """Condemn samples in the view that stands out by disagreement, if two other views can tell."""
+    standard = standard_disagreement(scores, observed)
+    worst = np.argmax(standard, axis=1)
+    mismatched = np.zeros_like(observed)
+    mismatched[np.arange(len(scores)), worst] = standard.max(axis=1) > MISMATCHED
+    return spare_the_many(mismatched & (observed.sum(axis=1) >= 3)[:, None])
+
+
+def standard_disagreement(scores: FloatArray, observed: BoolArray) -> FloatArray:
+    """Return disagreement in robust standard scores of each view, zero where it is not observed."""
+    standard = np.zeros_like(scores)
+    for k in range(scores.shape[1]):
+        present = np.flatnonzero(observed[:, k])
+        standard[present, k] = standardize(scores[present, k], least_spread=_LEAST_SPREAD)
+    return standard
+
+
+def view_quality(transitions: FloatArray, observed: BoolArray, n_clusters: int) -> FloatArray:
+    """Return how well the clusters of the mean chain fit each view: about 0 for noise, at most 1."""
+    n_views, n_samples, _ = transitions.shape
+    n_components = min(n_clusters, n_samples)
+    if n_components < 2:
+        return np.ones(n_views)
+    mean = _observed_mean(transitions, observed, np.ones(n_views))
+    vectors = leading_eigenvectors(0.5 * (mean + mean.T), n_components)[0][:, 1:]
+    quality = np.empty(n_views)
+    for k, chain in enumerate(transitions):
+        inside = np.flatnonzero(observed[:, k])
+        part = vectors[inside]
+        part = part - part.mean(axis=0)
+        sub = chain if len(inside) == n_samples else chain[np.ix_(inside, inside)]
+        fit = float(np.sum(part * (sub @ part)) / max(np.sum(part * part), 1e-300))
+        loops = float(np.trace(sub)) / len(inside)
+        quality[k] = (fit - loops) / max(1.0 - loops, 1e-12)
+    return quality
+
+
+def _weights(quality: FloatArray) -> FloatArray:
+    best = float(quality.max())
+    if best <= 0:
+        return np.ones(len(quality))
+    relative = np.clip(quality / (_FULL_WEIGHT * best), 0.0, 1.0)
+    return np.asarray(np.maximum(relative**2, _LEAST_WEIGHT))
+
+
+def joint_distances(distances: Sequence[FloatArray], observed: BoolArray, weights: FloatArray) -> FloatArray:
+    """Return the mean over the views of squared distances in units of their mean, for pairs that share a view.
+
+    The mean of few distances varies more than that of many, so that pairs which few views show would have more than
+    their part of the nearest neighbours. Their deviation from 1 is therefore shrunk until it varies as much as that of
+    the mean over all views (`_shrinkage`). Pairs that share no view get twice the largest distance.
+    """
+    n_samples, n_views = observed.shape
+    total, count = np.zeros((n_samples, n_samples)), np.zeros((n_samples, n_samples))
+    scaled_weights = weights.copy()
+    for k, (squares, seen) in enumerate(zip(distances, observed.T, strict=True)):
+        n_seen = int(seen.sum())
+        part = _between(squares, seen)
+        mean = float(part.sum()) / max(n_seen * (n_seen - 1), 1)
+        scaled_weights[k] = weights[k] / mean if mean > 0 else 0.0
+        if mean > 0:
+            total += scaled_weights[k] * part
+            count += weights[k] * np.outer(seen, seen)
+    alone = count <= 0
+    total /= np.where(alone, 1.0, count)
+    if not observed.all() and n_views > 1:
+        n_shared = observed.astype(np.float64) @ observed.T
+        factors = _shrinkage(distances, observed, scaled_weights / np.maximum(weights, 1e-300))
+        total = np.maximum(1.0 + (total - 1.0) * factors[n_shared.astype(np.intp)], 0.0)
+    total[alone] = 2.0 * total.max() or 1.0
+    np.fill_diagonal(total, 0.0)
+    return total
+
+
+def _shrinkage(distances: Sequence[FloatArray], observed: BoolArray, scales: FloatArray) -> FloatArray:
+    r"""Return the deviation of the mean over all views over that of the mean over m of them, for m = 0, ..., K.
+
+    With equal variances and correlation :math:`\rho` between views its square is
+    :math:`m (1 + (K-1)\rho) / (K (1 + (m-1)\rho))`; :math:`\rho` is taken from samples that all views show.
+    """
+    n_views = observed.shape[1]
+    everywhere = np.flatnonzero(observed.all(axis=1))[:_CORRELATION_SAMPLES]
+    correlation = 0.0
+    if len(everywhere) > 2:
+        above = np.triu_indices(len(everywhere), 1)
+        parts = np.stack([s * d[np.ix_(everywhere, everywhere)][above] for s, d in zip(scales, distances, strict=True)])
+        spread = parts.std(axis=1, keepdims=True)
+        parts = (parts - parts.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
+        total = float(np.mean(parts.sum(axis=0) ** 2))
+        correlation = float(np.clip((total / n_views - 1.0) / (n_views - 1), 0.0, 1.0))
+    m = np.arange(n_views + 1.0)
+    square = m * (1.0 + (n_views - 1) * correlation) / (n_views * (1.0 + np.maximum(m - 1.0, 0.0) * correlation))
+    return np.asarray(np.sqrt(square))
+
+
+def _observed_mean(transitions: FloatArray, observed: BoolArray, weights: FloatArray) -> FloatArray:
+    """Return the mean chain over the views that show both samples, row-stochastic."""
+    if observed.all():
+        return np.asarray(np.average(transitions, axis=0, weights=weights))
+    n_samples = len(observed)
+    total, count = np.zeros((n_samples, n_samples)), np.zeros((n_samples, n_samples))
+    for chain, seen, weight in zip(transitions, observed.T, weights, strict=True):
+        total += weight * _between(chain, seen)
+        count += weight * np.outer(seen, seen)
+    total /= np.where(count > 0, count, 1.0)
+    return transition_matrix(total)
+
+
+def _complete(chain: FloatArray, observed: BoolArray, guess: FloatArray) -> None:
+    """Scale the observed part of a chain to the mass that the guess puts there, and fill the rest with the guess."""
+    if observed.all():
+        return
+    chain *= (guess @ observed)[:, None]
+    hidden = ~observed
+    chain[hidden] = guess[hidden]
+    chain[:, hidden] = guess[:, hidden]

@@ -1,0 +1,209 @@
+r"""Finding errors before the solve: samples that stand alone in a view, and samples on which views disagree.
+
+**Isolation.** The logarithm of the distance to the 10th neighbour in z-scored features, centred by its median over the
+samples of the view and divided by a robust spread of its upper half. Logarithms make it a ratio, so dense features,
+text, counts and binary data share one scale. Destroyed samples stand alone; a sample that belongs to another row does
+not.
+
+**Disagreement.** Where a walk of two steps leads when the first step is taken in view k and the second in the other
+views, against both steps in the other views: one minus the overlap of the two distributions. A mismatched sample looks
+normal inside its view, but its neighbours there are not its neighbours elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+
+from emvc._array import BoolArray, FloatArray
+from emvc._validation import View
+from emvc.graphs import scale_view, squared_distances
+
+ISOLATED = 6.0
+"""Isolation in one view above which a sample is condemned there."""
+
+ISOLATED_EVERYWHERE = 5.0
+"""Mean isolation over the views, standardised again, above which a sample is condemned in all of them."""
+
+MISMATCHED = 6.0
+"""Standardised disagreement above which a sample is condemned in a view, if at least three views can tell which."""
+
+_NEIGHBOR = 10
+_MOST_DEVIANT = 5.0
+_LEAST_SAMPLES = 30  # with fewer no spread can be told from an outlier
+_LEAST_SPREAD = 0.05  # five per cent of a distance are never an outlier
+_MOST_CONDEMNED = 0.4  # more than this share are not exceptions but a part of the data
+_STANDS_OUT = 3.0
+_USUAL = 1.5  # a gap between usual scores means nothing
+_GAP = 1.0
+_SUSPICIOUS = 1.5
+_MOST_VIEWS = 0.75
+_CLIP = (-3.0, 8.0)  # one view shall not decide the mean over the views
+
+
+@dataclass(frozen=True)
+class Screening:
+    """What was found in each view before the solve.
+
+    Attributes
+    ----------
+    isolation : ndarray of shape (n_samples, n_views)
+        Robust scores, about standard normal for clean samples; zero for missing ones.
+    together : ndarray of shape (n_samples,)
+        The same of the mean isolation over the views: errors that are small in each view but there in all.
+    condemned : ndarray of bool, same shape
+        Samples that are not to be believed in a view.
+    missing : ndarray of bool, same shape
+        Samples that a view does not have.
+    """
+
+    isolation: FloatArray
+    together: FloatArray
+    condemned: BoolArray
+    missing: BoolArray
+
+    @property
+    def observed(self) -> BoolArray:
+        """Samples that are neither missing nor condemned, by view."""
+        return ~(self.missing | self.condemned)
+
+
+def screen(views: Sequence[View], missing: BoolArray, *, enabled: bool = True) -> Screening:
+    """Score the isolation of every sample in every view and condemn the worst.
+
+    Parameters
+    ----------
+    views : sequence of arrays or CSR matrices
+        The views; rows of missing samples are ignored.
+    missing : ndarray of bool of shape (n_samples, n_views)
+        Which samples a view does not have.
+    enabled : bool
+        Whether to score and condemn at all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> view = rng.standard_normal((100, 5))
+    >>> view[7] = 40.0
+    >>> found = screen([view], np.zeros((100, 1), dtype=bool))
+    >>> np.flatnonzero(found.condemned[:, 0])
+    array([7])
+    """
+    isolation = np.zeros(missing.shape)
+    condemned = np.zeros(missing.shape, dtype=bool)
+    if not enabled:
+        return Screening(isolation, np.zeros(len(missing)), condemned, missing)
+    for k, view in enumerate(views):
+        present = np.flatnonzero(~missing[:, k])
+        scores = isolation_scores(view[present])
+        isolation[present, k], condemned[present, k] = scores, scores >= _bar(scores)
+    count = (~missing).sum(axis=1)
+    clipped = np.where(missing, 0.0, np.clip(isolation, *_CLIP))
+    together = standardize(clipped.sum(axis=1) / np.sqrt(np.maximum(count, 1)), least_spread=0.5)
+    suspicious = np.sum((isolation > _SUSPICIOUS) & ~missing, axis=1) >= _MOST_VIEWS * count
+    everywhere = (count > 1) & (together > ISOLATED_EVERYWHERE) & suspicious
+    condemned = (condemned | everywhere[:, None]) & ~missing
+    return Screening(isolation, together, spare_the_many(condemned), missing)
+
+
+def _bar(scores: FloatArray) -> float:
+    """Return the score from which on samples are condemned: `ISOLATED`, or less where a group stands clearly apart."""
+    ordered = np.sort(scores)
+    gaps = np.flatnonzero((np.diff(ordered) >= _GAP) & (ordered[1:] >= _STANDS_OUT) & (ordered[:-1] >= _USUAL))
+    return min(ISOLATED, float(ordered[gaps[0] + 1])) if len(gaps) else ISOLATED
+
+
+def spare_the_many(condemned: BoolArray) -> BoolArray:
+    """Condemn nobody in a view where too many would be."""
+    return np.asarray(condemned & (condemned.mean(axis=0) <= _MOST_CONDEMNED))
+
+
+def isolation_scores(view: View, n_neighbors: int = _NEIGHBOR) -> FloatArray:
+    """Return how isolated each sample is, as robust standard scores of the logarithm of a neighbour distance."""
+    n_samples = view.shape[0]
+    if n_samples < _LEAST_SAMPLES:
+        return np.zeros(n_samples)
+    squares = squared_distances(_clip(scale_view(view, "zscore")))
+    np.fill_diagonal(squares, np.inf)
+    kth = np.partition(squares, n_neighbors - 1, axis=1)[:, n_neighbors - 1]
+    positive = kth[kth > 0]
+    if not positive.size:
+        return np.zeros(n_samples)
+    return standardize(0.5 * np.log(np.maximum(kth, positive.min())), least_spread=_LEAST_SPREAD)
+
+
+def _clip(view: View) -> View:
+    """Bound standard scores, so that one rare feature alone does not make a sample stand out."""
+    if scipy.sparse.issparse(view):
+        view = view.copy()
+        np.clip(view.data, -_MOST_DEVIANT, _MOST_DEVIANT, out=view.data)
+        return view
+    return np.clip(view, -_MOST_DEVIANT, _MOST_DEVIANT)
+
+
+def standardize(values: FloatArray, *, least_spread: float) -> FloatArray:
+    """Return robust standard scores: centred by the median, divided by the spread of the upper half or of all.
+
+    In a second pass both are taken without the samples that stood out in the first, which many errors would inflate.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    scores = np.zeros(len(values))
+    for _ in range(2):
+        usual = values[scores <= _STANDS_OUT]
+        if len(usual) < _LEAST_SAMPLES:
+            break
+        middle, upper = np.quantile(usual, (0.5, 0.75))
+        everyone = 1.4826 * float(np.median(np.abs(usual - middle)))
+        scores = (values - middle) / max((upper - middle) / 0.6745, everyone, least_spread)
+    return np.asarray(scores)
+
+
+def disagreement(transitions: FloatArray, observed: BoolArray) -> FloatArray:
+    """Return the share of two-step transitions that the other views do not confirm, by sample and view.
+
+    Parameters
+    ----------
+    transitions : ndarray of shape (n_views, n_samples, n_samples)
+        Row-stochastic matrices; rows and columns of samples that are not observed are ignored.
+    observed : ndarray of bool of shape (n_samples, n_views)
+        Which samples a view shows.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_samples, n_views)
+        Between 0 and 1; 0 where a sample is not observed, or in no other view.
+    """
+    n_views, n_samples, _ = transitions.shape
+    scores = np.zeros((n_samples, n_views))
+    if n_views < 2:
+        return scores
+    total = np.zeros((n_samples, n_samples))
+    count = observed.sum(axis=1)
+    for k in range(n_views):
+        total += _steps(transitions[k], observed[:, k])
+    for k in range(n_views):
+        own = _steps(transitions[k], observed[:, k])
+        others = _row_stochastic(total - own)
+        first_own, first_others = own.copy(), others.copy()
+        np.fill_diagonal(first_own, 0.0)
+        np.fill_diagonal(first_others, 0.0)
+        here = _row_stochastic(first_own) @ others
+        there = _row_stochastic(first_others) @ others
+        np.minimum(here, there, out=here)
+        comparable = observed[:, k] & (count - observed[:, k] > 0)
+        scores[:, k] = np.where(comparable, 1.0 - here.sum(axis=1), 0.0)
+    return np.asarray(np.clip(scores, 0.0, 1.0))
+
+
+def _steps(transitions: FloatArray, observed: BoolArray) -> FloatArray:
+    """Return transitions between observed samples, zero elsewhere."""
+    return transitions if observed.all() else transitions * observed[:, None] * observed
+
+
+def _row_stochastic(matrix: FloatArray) -> FloatArray:
+    sums = matrix.sum(axis=1, keepdims=True)
+    return np.asarray(matrix / np.where(sums > 0, sums, 1.0))
