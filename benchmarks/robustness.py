@@ -83,7 +83,7 @@ def clean(names, seeds):
         model = fit(data.views, data, seeds[0])
         seconds = time.perf_counter() - start
         mine = reseed(model, data, seeds)
-        off = reseed(fit(data.views, data, seeds[0], screen=False), data, seeds) if len(data.labels) <= 2000 else None
+        off = reseed(fit(data.views, data, seeds[0], screen=False), data, seeds) if len(data.labels) <= 1200 else None
         from emvc._validation import check_views
 
         chains = model._prepare(check_views(data.views), data.n_clusters).chains

@@ -26,7 +26,7 @@ from emvc.graphs import local_graph, transition_matrix
 from emvc.screening import MISMATCHED, disagreement, spare_the_many, standardize
 from emvc.spectral import leading_eigenvectors
 
-JOINT_SHARE = 0.5
+JOINT_SHARE = 0.45
 _FULL_WEIGHT = 0.5  # share of the best quality down to which a view counts in full
 _LEAST_WEIGHT = 0.01
 _LEAST_SPREAD = 0.05

@@ -41,6 +41,7 @@ PUBLISHED = {
 """Options of the published configuration."""
 _ALM_TOL = 1e-5  # times tol: the printed 1e-8 at the default
 _AUTO_WEIGHT = 5.0
+_LEAST_CLUSTERS = 4  # fewer get the weight of four: two clusters are rarely of equal size
 
 
 class EMVC(GraphOptions):
@@ -61,7 +62,7 @@ class EMVC(GraphOptions):
         Number of clusters; ``"auto"`` tries 2 to 20 and chooses without labels (see `emvc.cluster_count`).
     beta : float or "auto", default="auto"
         Weight of the row groups of the errors (single samples). ``"auto"`` is
-        ``5 * sqrt(n_clusters / n_samples)`` divided by the number of views, the joint one included; twice that if
+        ``5 * sqrt(max(n_clusters, 4) / n_samples)`` divided by the number of views, the joint one included; twice that if
         a single view has to do, because there is nothing to compare it with.
     lam : float or "auto", default="auto"
         Weight of the column groups of the errors (single states of a view). ``"auto"`` as for ``beta``.
@@ -77,7 +78,7 @@ class EMVC(GraphOptions):
     scale : {"auto", "unit", "zscore", None}, default="auto"
         Feature scaling: unit rows for text-like views and z-scores otherwise, or one of them, or none.
     joint_view : bool, default=True
-        Whether the average of the distances of all views is added as a view of its own, with half of the total
+        Whether the average of the distances of all views is added as a view of its own, with 45 % of the total
         weight, and views without the common structure lose weight (see `emvc.fusion`). Needs the ``"local"`` graph and
         several views.
     screen : {"auto", False}, default="auto"
@@ -256,7 +257,8 @@ class EMVC(GraphOptions):
             preparation = self._prepare(views, n_clusters)
             chains, n_kept = preparation.chains, len(preparation.kept)
             alone = chains.n_effective < 2
-            auto = (2.0 if alone else 1.0) * _AUTO_WEIGHT * math.sqrt(n_clusters / n_kept) / len(chains.weights)
+            scale = math.sqrt(max(n_clusters, _LEAST_CLUSTERS) / n_kept) / len(chains.weights)
+            auto = (2.0 if alone else 1.0) * _AUTO_WEIGHT * scale
             beta, lam = (self._weight(name, auto) for name in ("beta", "lam"))
             masked = isinstance(solver, ADMM) and not chains.observed.all()
             problem = Problem(chains.transitions, beta, lam, chains.weights, chains.observed if masked else None)
