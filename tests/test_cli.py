@@ -104,11 +104,13 @@ def test_files_appear_whole_or_not_at_all(tmp_path, monkeypatch):
 
 
 def test_report_escapes_names_and_describes_the_model(blobs):
-    views, _ = blobs
+    views = [view.copy() for view in blobs[0]]
+    views[0][3] = 1e3
+    views[0][30] = -1e3
     model = emvc.EMVC(3, random_state=0).fit({"<script>alert(1)</script>": views[0], "b": views[1]})
-    content = report.describe(model, n_worst=5)
+    content = report.describe(model, n_worst=2)
     assert sum(content["cluster_sizes"]) == 60
-    assert len(content["worst"]) == 5
+    assert {entry["sample"] for entry in content["worst"]} == {3, 30}
     page = report.render(content, report.draw_figures(model), title="A <b> & c")
     assert "<script>" not in page
     assert "&lt;script&gt;" in page

@@ -82,8 +82,9 @@ def errors(model: Any, ax: Axes | None = None) -> Axes:
     ax = _axes(ax)
     bins = np.linspace(0.0, 1.0, 51).tolist()
     for k, (name, values) in enumerate(zip(model.view_names_, model.sample_errors_.T, strict=True)):
-        ax.hist(values, bins=bins, histtype="step", lw=1.8, color=_color(2 * k), label=name)
-    ax.set(title="Errors per view", xlabel="share of transitions moved by the consensus", ylabel="samples")
+        present = values[~np.isnan(values)]
+        ax.hist(present, bins=bins, histtype="step", lw=1.8, color=_color(2 * k), label=name, log=True)
+    ax.set(title="Errors per view", xlabel="error of a sample: 0 usual, 1 wrong", ylabel="samples")
     ax.legend(title="view", fontsize="small", frameon=False)
     return ax
 

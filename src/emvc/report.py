@@ -21,7 +21,7 @@ from emvc._version import __version__
 FIGURES = {
     "embedding": (plot.embedding, "Samples in the plane of the embedding, coloured by cluster."),
     "consensus": (plot.consensus, "The shared chain, samples ordered by cluster: dark blocks are clusters."),
-    "errors": (plot.errors, "How much of each sample's transitions the consensus had to move, by view."),
+    "errors": (plot.errors, "How suspicious each sample is, by view: 0 is usual, 1 is wrong."),
     "convergence": (plot.convergence, "Duality gap along the iterations, and the certified one at the end."),
 }
 
@@ -42,9 +42,8 @@ def draw_figures(model: Any) -> dict[str, bytes]:
 
 def describe(model: Any, *, n_worst: int = 20) -> dict[str, Any]:
     """Return what the report says about a model, as plain data."""
-    sizes = np.bincount(model.labels_)
-    errors = model.sample_errors_
-    order = np.argsort(-errors.max(axis=1), kind="stable")[:n_worst]
+    sizes = np.bincount(model.labels_[model.labels_ >= 0], minlength=model.n_clusters_)
+    found = model.error_report(n_worst)
     return {
         "version": __version__,
         "n_samples": len(model.labels_),
@@ -56,13 +55,16 @@ def describe(model: Any, *, n_worst: int = 20) -> dict[str, Any]:
         ],
         "worst": [
             {
-                "sample": int(i),
-                "cluster": int(model.labels_[i]),
-                "view": model.view_names_[int(errors[i].argmax())],
-                "error": float(errors[i].max()),
+                "sample": entry.sample,
+                "cluster": int(model.labels_[entry.sample]),
+                "view": entry.view,
+                "error": entry.error,
+                "reason": entry.reason,
+                "condemned": entry.condemned,
             }
-            for i in order
+            for entry in found.samples
         ],
+        "n_condemned": int(model.outliers_.any(axis=1).sum()),
         "status": model.status_,
         "gap": float(model.duality_gap_),
         "n_iter": int(model.n_iter_),
@@ -103,9 +105,10 @@ def render(
     worst_view = max(content["views"], key=lambda view: view["error"])
     summary = (
         f"{content['n_samples']} samples in {len(content['views'])} views fall into {content['n_clusters']} clusters. "
-        f"The consensus departs most from the view {worst_view['name']!r}, where it moved "
-        f"{worst_view['error']:.0%} of the transitions. The solver {content['status']} after {content['n_iter']} "
-        f"iterations; no solution can lower the objective by more than {content['gap']:.2%}."
+        f"{content['n_condemned']} of them were left out of a view that shows them wrongly. The other views confirm "
+        f"least of the view {worst_view['name']!r}: {1 - worst_view['error']:.0%} of its transitions. The solver "
+        f"{content['status']} after {content['n_iter']} iterations; no solution can lower the objective by more than "
+        f"{content['gap']:.2%}."
     )
     comparison = ""
     if records:
@@ -118,7 +121,14 @@ def render(
         for name, (_, caption) in FIGURES.items()
     )
     worst_rows = [
-        [str(row["sample"]), str(row["cluster"]), row["view"], f"{row['error']:.3f}"] for row in content["worst"]
+        [
+            str(row["sample"]),
+            str(row["cluster"]),
+            row["view"],
+            f"{row['error']:.3f}",
+            row["reason"] + (", left out" if row["condemned"] else ""),
+        ]
+        for row in content["worst"]
     ]
     settings = content["settings"] | {"beta_": f"{content['beta']:.4g}", "lam_": f"{content['lam']:.4g}"}
     template = resources.files("emvc").joinpath("report_template.html").read_text(encoding="utf-8")
@@ -132,7 +142,7 @@ def render(
             ["cluster", "samples"], [[str(k), str(size)] for k, size in enumerate(content["cluster_sizes"])]
         ),
         views=_table(["view", "mean error"], [[view["name"], f"{view['error']:.3f}"] for view in content["views"]]),
-        worst=_table(["sample", "cluster", "view", "error"], worst_rows),
+        worst=_table(["sample", "cluster", "view", "error", "why"], worst_rows),
         settings=_table(["setting", "value"], [[name, value] for name, value in settings.items()]),
         version=escape(content["version"]),
     )

@@ -39,6 +39,7 @@ _MOST_CONDEMNED = 0.4  # more than this share are not exceptions but a part of t
 _STANDS_OUT = 3.0
 _USUAL = 1.5  # a gap between usual scores means nothing
 _GAP = 1.0
+_TWO_GROUPS = 3.0
 _SUSPICIOUS = 1.5
 _MOST_VIEWS = 0.75
 _CLIP = (-3.0, 8.0)  # one view shall not decide the mean over the views
@@ -114,7 +115,26 @@ def _bar(scores: FloatArray) -> float:
     """Return the score from which on samples are condemned: `ISOLATED`, or less where a group stands clearly apart."""
     ordered = np.sort(scores)
     gaps = np.flatnonzero((np.diff(ordered) >= _GAP) & (ordered[1:] >= _STANDS_OUT) & (ordered[:-1] >= _USUAL))
-    return min(ISOLATED, float(ordered[gaps[0] + 1])) if len(gaps) else ISOLATED
+    bar = min(ISOLATED, float(ordered[gaps[0] + 1])) if len(gaps) else ISOLATED
+    size = _upper_group(ordered)
+    return min(bar, float(ordered[-size])) if size else bar
+
+
+def _upper_group(ordered: FloatArray) -> int:
+    """Return the size of the upper of two groups of sorted values, or 0 if they are one.
+
+    The cut is where the variance between the two sides is largest (Otsu). Their means are then two to three deviations
+    apart for one group of any usual shape, and more for two.
+    """
+    n = len(ordered)
+    if n < _LEAST_SAMPLES:
+        return 0
+    sums, sizes = np.cumsum(ordered)[:-1], np.arange(1, n)
+    between = sizes * (n - sizes) * (sums / sizes - (ordered.sum() - sums) / (n - sizes)) ** 2
+    cut = int(np.argmax(between)) + 1
+    low, high = ordered[:cut], ordered[cut:]
+    apart = float(high.mean() - low.mean()) / max(float(low.std()), float(high.std()), 1e-12)
+    return len(high) if apart >= _TWO_GROUPS and len(high) <= _MOST_CONDEMNED * n else 0
 
 
 def spare_the_many(condemned: BoolArray) -> BoolArray:
@@ -133,7 +153,14 @@ def isolation_scores(view: View, n_neighbors: int = _NEIGHBOR) -> FloatArray:
     positive = kth[kth > 0]
     if not positive.size:
         return np.zeros(n_samples)
-    return standardize(0.5 * np.log(np.maximum(kth, positive.min())), least_spread=_LEAST_SPREAD)
+    values = 0.5 * np.log(np.maximum(kth, positive.min()))
+    scores = standardize(values, least_spread=_LEAST_SPREAD)
+    size = _upper_group(np.sort(scores))
+    if size:  # so many that they have inflated the spread: take it from the others
+        lower = np.argsort(scores, kind="stable")[:-size]
+        middle, spread = _robust_scale(values[lower], _LEAST_SPREAD)
+        scores = (values - middle) / spread
+    return np.asarray(scores)
 
 
 def _clip(view: View) -> View:
@@ -156,10 +183,16 @@ def standardize(values: FloatArray, *, least_spread: float) -> FloatArray:
         usual = values[scores <= _STANDS_OUT]
         if len(usual) < _LEAST_SAMPLES:
             break
-        middle, upper = np.quantile(usual, (0.5, 0.75))
-        everyone = 1.4826 * float(np.median(np.abs(usual - middle)))
-        scores = (values - middle) / max((upper - middle) / 0.6745, everyone, least_spread)
+        middle, spread = _robust_scale(usual, least_spread)
+        scores = (values - middle) / spread
     return np.asarray(scores)
+
+
+def _robust_scale(values: FloatArray, least_spread: float) -> tuple[float, float]:
+    """Return the median and the larger of two spreads, of the upper half and of all."""
+    middle, upper = (float(q) for q in np.quantile(values, (0.5, 0.75)))
+    everyone = 1.4826 * float(np.median(np.abs(values - middle)))
+    return middle, max((upper - middle) / 0.6745, everyone, least_spread)
 
 
 def disagreement(transitions: FloatArray, observed: BoolArray) -> FloatArray:

@@ -62,8 +62,8 @@ class EMVC(GraphOptions):
         Number of clusters; ``"auto"`` tries 2 to 20 and chooses without labels (see `emvc.cluster_count`).
     beta : float or "auto", default="auto"
         Weight of the row groups of the errors (single samples). ``"auto"`` is
-        ``5 * sqrt(max(n_clusters, 4) / n_samples)`` divided by the number of views, the joint one included; twice that if
-        a single view has to do, because there is nothing to compare it with.
+        ``5 * sqrt(max(n_clusters, 4) / n_samples)`` divided by the number of views, the joint one included; twice that
+        if a single view has to do, because there is nothing to compare it with.
     lam : float or "auto", default="auto"
         Weight of the column groups of the errors (single states of a view). ``"auto"`` as for ``beta``.
     solver : {"admm", "alm", "alm-authors"} or ADMM or ALM, default="admm"
