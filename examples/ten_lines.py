@@ -13,6 +13,6 @@ model = EMVC(n_clusters=10, random_state=0).fit(views)
 print(f"accuracy {clustering_scores(data.labels, model.labels_)['accuracy']:.3f}")
 print(f"within {model.duality_gap_:.1e} of the optimum")
 for name, error in zip(model.view_names_, model.view_errors_, strict=True):
-    print(f"view {name}: the consensus moved {error:.0%} of its transitions")
+    print(f"view {name}: the others do not confirm {error:.0%} of its transitions")
 worst = model.sample_errors_[:, 1].argsort()[::-1][: truth.sum()]
 print(f"{truth[worst, 0].sum()} of the {truth.sum()} destroyed samples are among the {truth.sum()} largest errors")

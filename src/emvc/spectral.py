@@ -28,8 +28,8 @@ from emvc._array import FloatArray, IntArray
 TELEPORT = 1e-3
 _DENSE_LIMIT = 200  # below this size a full eigendecomposition is instant and Lanczos gains nothing
 
-Embedding = Literal["weighted", "plain", "unit-rows"]
-EMBEDDINGS: tuple[Embedding, ...] = ("weighted", "plain", "unit-rows")
+Embedding = Literal["unit-rows", "plain", "weighted"]
+EMBEDDINGS: tuple[Embedding, ...] = ("unit-rows", "plain", "weighted")
 
 
 def stationary_distribution(transitions: FloatArray, *, teleport: float = TELEPORT) -> FloatArray:
@@ -88,7 +88,7 @@ def cluster_chain(
     transitions: FloatArray,
     n_clusters: int,
     *,
-    embedding: Embedding = "weighted",
+    embedding: Embedding = "unit-rows",
     n_init: int = 20,
     rng: np.random.Generator,
 ) -> tuple[IntArray, FloatArray, FloatArray]:

@@ -36,12 +36,10 @@ PUBLISHED = {
     "scale": None,
     "joint_view": False,
     "screen": False,
-    "embedding": "unit-rows",
 }
 """Options of the published configuration."""
 _ALM_TOL = 1e-5  # times tol: the printed 1e-8 at the default
 _AUTO_WEIGHT = 5.0
-_LEAST_CLUSTERS = 4  # fewer get the weight of four: two clusters are rarely of equal size
 
 
 class EMVC(GraphOptions):
@@ -62,7 +60,7 @@ class EMVC(GraphOptions):
         Number of clusters; ``"auto"`` tries 2 to 20 and chooses without labels (see `emvc.cluster_count`).
     beta : float or "auto", default="auto"
         Weight of the row groups of the errors (single samples). ``"auto"`` is
-        ``5 * sqrt(max(n_clusters, 4) / n_samples)`` divided by the number of views, the joint one included; twice that
+        ``5 * sqrt(n_clusters / n_samples)`` divided by the number of views, the joint one included; twice that
         if a single view has to do, because there is nothing to compare it with.
     lam : float or "auto", default="auto"
         Weight of the column groups of the errors (single states of a view). ``"auto"`` as for ``beta``.
@@ -87,9 +85,9 @@ class EMVC(GraphOptions):
         graph of that view.
     outliers : {"assign", "label"}, default="assign"
         What happens to samples that no view can be believed about: they get a cluster last, or the label -1.
-    embedding : {"weighted", "plain", "unit-rows"}, default="weighted"
-        Generalised eigenvectors with k-means weighted by the stationary distribution, the same without weights, or
-        eigenvectors with rows of unit length.
+    embedding : {"unit-rows", "plain", "weighted"}, default="unit-rows"
+        Eigenvectors with rows of unit length, the generalised eigenvectors of the paper, or these with k-means weighted
+        by the stationary distribution.
     n_init : int, default=20
         Starts of k-means.
     max_iter : int, default=500
@@ -173,7 +171,7 @@ class EMVC(GraphOptions):
         joint_view: bool = True,
         screen: Any = "auto",
         outliers: str = "assign",
-        embedding: Embedding = "weighted",
+        embedding: Embedding = "unit-rows",
         n_init: int = 20,
         max_iter: int = 500,
         tol: float = 1e-3,
@@ -211,8 +209,8 @@ class EMVC(GraphOptions):
         Examples
         --------
         >>> EMVC.paper(2, beta=0.0, lam=0.1)
-        EMVC(affinity='rbf', beta=0.0, embedding='unit-rows', joint_view=False, lam=0.1,
-             n_clusters=2, scale=None, screen=False, solver='alm')
+        EMVC(affinity='rbf', beta=0.0, joint_view=False, lam=0.1, n_clusters=2,
+             scale=None, screen=False, solver='alm')
         """
         return cls(n_clusters, beta=beta, lam=lam, **PUBLISHED | options)
 
@@ -257,8 +255,7 @@ class EMVC(GraphOptions):
             preparation = self._prepare(views, n_clusters)
             chains, n_kept = preparation.chains, len(preparation.kept)
             alone = chains.n_effective < 2
-            scale = math.sqrt(max(n_clusters, _LEAST_CLUSTERS) / n_kept) / len(chains.weights)
-            auto = (2.0 if alone else 1.0) * _AUTO_WEIGHT * scale
+            auto = (2.0 if alone else 1.0) * _AUTO_WEIGHT * math.sqrt(n_clusters / n_kept) / len(chains.weights)
             beta, lam = (self._weight(name, auto) for name in ("beta", "lam"))
             masked = isinstance(solver, ADMM) and not chains.observed.all()
             problem = Problem(chains.transitions, beta, lam, chains.weights, chains.observed if masked else None)
