@@ -16,6 +16,8 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from emvc import EMVC, FeatureConcatenation, KernelAddition, datasets
+from emvc._validation import check_views
+from emvc.cluster_count import WIDTH, choose_n_clusters
 from emvc.metrics import clustering_scores
 from emvc.spectral import cluster_chain
 
@@ -84,8 +86,6 @@ def clean(names, seeds):
         seconds = time.perf_counter() - start
         mine = reseed(model, data, seeds)
         off = reseed(fit(data.views, data, seeds[0], screen=False), data, seeds) if len(data.labels) <= 1200 else None
-        from emvc._validation import check_views
-
         chains = model._prepare(check_views(data.views), data.n_clusters).chains
         mean = float("nan")
         if chains.transitions.shape[1] == len(data.labels):
@@ -215,9 +215,6 @@ def number(names, seeds):
     right = 0
     for name in names or CLEAN:
         data = datasets.load(name)
-        from emvc._validation import check_views
-        from emvc.cluster_count import WIDTH, choose_n_clusters
-
         chains = EMVC()._prepare(check_views(data.views), WIDTH).chains
         found, confidence, _ = choose_n_clusters(chains, None, np.random.default_rng(seeds[0]))
         right += found == data.n_clusters

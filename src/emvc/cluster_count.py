@@ -82,7 +82,7 @@ def choose_n_clusters(
                 "n_clusters": float(c),
                 "modularity": _modularity(graph, labels),
                 "stability": float(stability),
-                "agreement": float(np.average(views_agree, weights=_own_weights(chains))) if alone else 1.0,
+                "agreement": float(np.average(views_agree, weights=chains.own_weights)) if alone else 1.0,
             }
         )
     best = max(record["modularity"] for record in evidence)
@@ -94,10 +94,6 @@ def choose_n_clusters(
     if len(ranked) > 1:
         confidence = 1.0 - ranked[1]["score"] / ranked[0]["score"] if ranked[0]["score"] > 0 else 0.0
     return int(ranked[0]["n_clusters"]), float(confidence), evidence
-
-
-def _own_weights(chains: Chains) -> FloatArray:
-    return chains.weights[: len(chains.quality)]
 
 
 class _Cuts:

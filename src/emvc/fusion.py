@@ -23,7 +23,7 @@ import numpy as np
 
 from emvc._array import BoolArray, FloatArray
 from emvc.graphs import local_graph, transition_matrix
-from emvc.screening import MISMATCHED, disagreement, spare_the_many, standardize
+from emvc.screening import MISMATCHED, between_observed, disagreement, spare_the_many, standardize
 from emvc.spectral import leading_eigenvectors
 
 JOINT_SHARE = 0.45
@@ -61,10 +61,14 @@ class Chains:
     mismatched: BoolArray
 
     @property
+    def own_weights(self) -> FloatArray:
+        """Weights of the views without the joint one."""
+        return self.weights[: len(self.quality)]
+
+    @property
     def n_effective(self) -> int:
         """Number of views, without the joint one, that count in full or nearly so."""
-        own = self.weights[: len(self.quality)]
-        return int(np.sum(own >= 0.5 * own.max()))
+        return int(np.sum(self.own_weights >= 0.5 * self.own_weights.max()))
 
     @property
     def mean(self) -> FloatArray:
@@ -105,14 +109,14 @@ def fuse(
     extra = 1 if distances is not None else 0
     transitions = np.empty((n_views + extra, n_samples, n_samples))
     for k, affinity in enumerate(affinities):
-        transition_matrix(_between(affinity, observed[:, k]), out=transitions[k])
+        transition_matrix(between_observed(affinity, observed[:, k]), out=transitions[k])
     own = transitions[:n_views]
     scores, mismatched = disagreement(own, observed), np.zeros_like(observed)
     if screen and n_views >= 3:
         mismatched = find_mismatches(scores, observed)
         observed = observed & ~mismatched
         for k in map(int, np.flatnonzero(mismatched.any(axis=0))):
-            transition_matrix(_between(own[k], observed[:, k]), out=own[k])
+            transition_matrix(between_observed(own[k], observed[:, k]), out=own[k])
 
     quality = view_quality(own, observed, n_clusters) if weigh and n_views > 1 else np.ones(n_views)
     weights = _weights(quality)
@@ -128,11 +132,6 @@ def fuse(
     masks = np.ones((n_views + extra, n_samples))
     masks[:n_views] = observed.T
     return Chains(transitions, masks, weights * len(weights) / weights.sum(), quality, scores, mismatched)
-
-
-def _between(matrix: FloatArray, observed: BoolArray) -> FloatArray:
-    """Return a matrix without the rows and columns of samples that are not observed."""
-    return matrix if observed.all() else matrix * observed[:, None] * observed
 
 
 def find_mismatches(scores: FloatArray, observed: BoolArray) -> BoolArray:
@@ -193,7 +192,7 @@ def joint_distances(distances: Sequence[FloatArray], observed: BoolArray, weight
     scaled_weights = weights.copy()
     for k, (squares, seen) in enumerate(zip(distances, observed.T, strict=True)):
         n_seen = int(seen.sum())
-        part = _between(squares, seen)
+        part = between_observed(squares, seen)
         mean = float(part.sum()) / max(n_seen * (n_seen - 1), 1)
         scaled_weights[k] = weights[k] / mean if mean > 0 else 0.0
         if mean > 0:
@@ -238,7 +237,7 @@ def _observed_mean(transitions: FloatArray, observed: BoolArray, weights: FloatA
     n_samples = len(observed)
     total, count = np.zeros((n_samples, n_samples)), np.zeros((n_samples, n_samples))
     for chain, seen, weight in zip(transitions, observed.T, weights, strict=True):
-        total += weight * _between(chain, seen)
+        total += weight * between_observed(chain, seen)
         count += weight * np.outer(seen, seen)
     total /= np.where(count > 0, count, 1.0)
     return transition_matrix(total)

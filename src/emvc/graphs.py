@@ -130,7 +130,7 @@ def squared_distances(view: View) -> FloatArray:
     if not scipy.sparse.issparse(view):
         view = view - view.mean(axis=0)  # no effect on distances, but less cancellation
     norms = _squared_norms(view)
-    distances: FloatArray = _gram(view)
+    distances: FloatArray = _product(view, view)
     distances *= -2.0
     for rows in _row_chunks(*distances.shape):
         block = distances[rows]
@@ -143,14 +143,12 @@ def squared_distances(view: View) -> FloatArray:
 
 def squared_distances_between(one: View, other: View) -> FloatArray:
     """Return the squared Euclidean distances between the rows of two views of the same features."""
+    return np.maximum(_squared_norms(one)[:, None] + _squared_norms(other) - 2.0 * _product(one, other), 0.0)
+
+
+def _product(one: View, other: View) -> FloatArray:
     product = one @ other.T
-    product = np.asarray(product.toarray() if scipy.sparse.issparse(product) else product)
-    return np.maximum(_squared_norms(one)[:, None] + _squared_norms(other) - 2.0 * product, 0.0)
-
-
-def _gram(view: View) -> FloatArray:
-    gram = view @ view.T
-    return np.asarray(gram.toarray() if scipy.sparse.issparse(gram) else gram)
+    return np.asarray(product.toarray() if scipy.sparse.issparse(product) else product)
 
 
 def _row_chunks(n_rows: int, n_columns: int) -> Iterator[slice]:
@@ -204,7 +202,7 @@ def self_tuning_affinity(view: View) -> FloatArray:
 def cosine_affinity(view: View) -> FloatArray:
     """Cosine similarity, with negative values cut off; an empty row resembles nothing."""
     unit = scale_view(view, "unit")
-    similarity = _gram(unit)
+    similarity = _product(unit, unit)
     return np.maximum(similarity, 0.0, out=similarity)
 
 

@@ -217,9 +217,9 @@ def disagreement(transitions: FloatArray, observed: BoolArray) -> FloatArray:
     total = np.zeros((n_samples, n_samples))
     count = observed.sum(axis=1)
     for k in range(n_views):
-        total += _steps(transitions[k], observed[:, k])
+        total += between_observed(transitions[k], observed[:, k])
     for k in range(n_views):
-        own = _steps(transitions[k], observed[:, k])
+        own = between_observed(transitions[k], observed[:, k])
         others = _row_stochastic(total - own)
         first_own, first_others = own.copy(), others.copy()
         np.fill_diagonal(first_own, 0.0)
@@ -232,9 +232,9 @@ def disagreement(transitions: FloatArray, observed: BoolArray) -> FloatArray:
     return np.asarray(np.clip(scores, 0.0, 1.0))
 
 
-def _steps(transitions: FloatArray, observed: BoolArray) -> FloatArray:
-    """Return transitions between observed samples, zero elsewhere."""
-    return transitions if observed.all() else transitions * observed[:, None] * observed
+def between_observed(matrix: FloatArray, observed: BoolArray) -> FloatArray:
+    """Return a matrix with zeros in the rows and columns of samples that are not observed."""
+    return matrix if observed.all() else matrix * observed[:, None] * observed
 
 
 def _row_stochastic(matrix: FloatArray) -> FloatArray:

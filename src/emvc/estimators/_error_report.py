@@ -60,7 +60,7 @@ class ErrorReport:
         if self.n_missing:
             lines.append(f"{self.n_missing} entries are missing; their samples were placed by their other views.")
         if self.n_outliers:
-            lines.append(f"{self.n_outliers} samples cannot be believed in any view; they were assigned last.")
+            lines.append(f"{self.n_outliers} samples cannot be believed in any view; they took no part in the solve.")
         lines.append("")
         lines.append("view             error  weight  condemned")
         for name, error, weight, condemned in self.views:

@@ -132,6 +132,8 @@ def votes_of_the_kept(views: Views, preparation: Preparation, scale: str | None)
     """
     kept, lost = preparation.kept, preparation.lost
     total, count = np.zeros((len(lost), len(kept))), np.zeros((len(lost), 1))
+    if not len(lost):
+        return total
     for array, absent in zip(views.arrays, views.missing.T, strict=True):
         present = ~absent
         scaled = graphs.scale_view(array[present], scale)
@@ -171,7 +173,7 @@ def contradiction(preparation: Preparation) -> FloatArray:
     return scores
 
 
-def sample_errors(preparation: Preparation) -> FloatArray:
+def sample_errors(preparation: Preparation, contradictions: FloatArray) -> FloatArray:
     """Return one error between 0 and 1 per sample and view, NaN where a sample is missing.
 
     The sum of two robust standard scores, disagreement and twice the isolation beyond what is usual, on a logistic
@@ -180,9 +182,8 @@ def sample_errors(preparation: Preparation) -> FloatArray:
     """
     found, chains = preparation.screening, preparation.chains
     alone = np.maximum(np.maximum(found.isolation, found.together[:, None]) - _USUAL_ISOLATION, 0.0)
-    score = contradiction(preparation) + 2.0 * alone
-    weights = chains.weights[: score.shape[1]]
-    errors = 1.0 - weights / weights.max() / (1.0 + np.exp(np.minimum(score - _HALF, 700.0)))
+    score = contradictions + 2.0 * alone
+    errors = 1.0 - chains.own_weights / chains.own_weights.max() / (1.0 + np.exp(np.minimum(score - _HALF, 700.0)))
     return np.where(found.missing, np.nan, errors)
 
 

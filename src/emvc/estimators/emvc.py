@@ -264,16 +264,17 @@ class EMVC(GraphOptions):
                 solution.consensus, n_clusters, embedding=self.embedding, n_init=self.n_init, rng=rng
             )
         votes = votes_of_the_kept(views, preparation, self.scale)
+        contradictions = contradiction(preparation)
         fitted = {
             "eigenvalues_": eigenvalues,
             "beta_": beta,
             "lam_": lam,
-            "view_weights_": chains.weights[: len(views.arrays)],
-            "sample_errors_": sample_errors(preparation),
+            "view_weights_": chains.own_weights,
+            "sample_errors_": sample_errors(preparation, contradictions),
             "view_errors_": view_errors(preparation),
             "outliers_": outlier_mask(preparation),
             "isolation_": preparation.screening.isolation,
-            "disagreement_": contradiction(preparation),
+            "disagreement_": contradictions,
             **solution.attributes(),
         }
         fitted["labels_"] = place_the_lost(labels, votes, preparation, outliers=self.outliers)

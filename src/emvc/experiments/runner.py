@@ -1,6 +1,7 @@
 """Runs cells and keeps their records in one SQLite file.
 
-A record is written in a transaction of its own as soon as its cell is done, under the key of the cell. So a run can be
+A record is written in a transaction of its own under the key of its cell, as soon as the cell is done, or the few cells
+that differ in the seed of the method alone and share a decomposition. So a run can be
 killed at any moment: what is finished is there once and whole, the rest is computed by the next run. Only the calling
 process writes; the work is handed to joblib, and ``joblib.parallel_config`` decides where it is done.
 """

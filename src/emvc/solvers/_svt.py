@@ -106,9 +106,9 @@ class SingularValueThreshold:
         options: dict[str, Any] = {"driver": "evd"} if self._full else {"subset_by_value": (threshold**2, np.inf)}
         squares, vectors = scipy.linalg.eigh(gram, overwrite_a=True, check_finite=False, **options)
         n_columns = matrix.shape[1]
-        start = int(np.searchsorted(squares, threshold**2, side="right"))
-        rank = n_columns - start if self._full else len(squares)
-        values, above = np.sqrt(squares[-rank:] if rank else squares[:0]), vectors[:, vectors.shape[1] - rank :]
+        kept = squares > threshold**2
+        rank = int(kept.sum())
+        values, above = np.sqrt(squares[kept]), vectors[:, len(squares) - rank :]
         guard = self._guard(rank)
         self._basis = None
         if rank + guard <= _SUBSPACE_LIMIT * n_columns:
