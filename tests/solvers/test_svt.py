@@ -56,10 +56,10 @@ def test_forgetting_enlarges_the_block(rng):
     operator, out = SingularValueThreshold(), np.empty((100, 100))
     matrix = low_rank_plus_noise(rng, 100, 100, rank=3)
     operator(matrix, 0.5, out)
-    before = operator._basis.shape[1]
+    before = operator._left.shape[1]
     operator.forget()
     operator(matrix, 0.5, out)
-    assert operator._basis.shape[1] > before
+    assert operator._left.shape[1] > before
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.9])

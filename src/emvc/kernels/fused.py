@@ -75,6 +75,7 @@ def _sweep(  # noqa: PLR0912
     observed_columns: Any,
     relaxation: float,
     ratio: float,
+    low_rank_weight: float,
     row_squares: Any,
     column_squares: Any,
     changes: Any,
@@ -82,13 +83,13 @@ def _sweep(  # noqa: PLR0912
     n_views, n, m = transitions.shape
     n_rows, n_columns = row_points.shape[0], column_points.shape[0]
     times = (1 if n_rows else 0) + (1 if n_columns else 0)
-    divisor = 1.0 / (1 + n_rows + n_columns)
+    divisor = 1.0 / (low_rank_weight + n_rows + n_columns)
     keep = 1.0 - relaxation
     for block in prange(column_squares.shape[0]):
         target = np.empty(m)
         for i in range(block * _BLOCK, min((block + 1) * _BLOCK, n)):
             for j in range(m):
-                target[j] = (1.0 + ratio) * low_rank[i, j] - ratio * low_rank_point[i, j]
+                target[j] = low_rank_weight * ((1.0 + ratio) * low_rank[i, j] - ratio * low_rank_point[i, j])
             for k in range(n_views):
                 for j in range(m):
                     target[j] += times * transitions[k, i, j]
@@ -206,6 +207,7 @@ def _evaluate(
     column_scale: Any,
     observed_rows: Any,
     observed_columns: Any,
+    low_rank_weight: float,
     row_squares: Any,
     column_squares: Any,
     sums: Any,
@@ -217,7 +219,7 @@ def _evaluate(
         for i in range(block * _BLOCK, min((block + 1) * _BLOCK, n)):
             inner, groups, low = 0.0, 0.0, 0.0
             for j in range(m):
-                slack[j] = low_rank_point[i, j] - low_rank[i, j]
+                slack[j] = low_rank_weight * (low_rank_point[i, j] - low_rank[i, j])
                 low += (consensus[i, j] - low_rank[i, j]) ** 2
             for k in range(n_views):
                 seen, total = observed_rows[k, i], 0.0
@@ -292,6 +294,7 @@ def sweep(
     *,
     relaxation: float,
     ratio: float,
+    low_rank_weight: float = 1.0,
 ) -> tuple[FloatArray, FloatArray, float]:
     """Update the consensus and the points of every group, in place (see `reference.sweep`)."""
     n_samples, n_states = consensus.shape
@@ -300,7 +303,7 @@ def sweep(
     changes = np.empty(n_samples)
     _sweep(
         transitions, consensus, low_rank_point, low_rank, row_points, row_scale, column_points, column_scale,
-        thresholds, observed_rows, observed_columns, relaxation, ratio, row_squares, column_squares, changes,
+        thresholds, observed_rows, observed_columns, relaxation, ratio, low_rank_weight, row_squares, column_squares, changes,
     )  # fmt: skip
     return np.sqrt(row_squares), np.sqrt(column_squares.sum(axis=0)), float(changes.sum())
 
@@ -344,6 +347,8 @@ def evaluate(
     column_scale: FloatArray,
     observed_rows: FloatArray,
     observed_columns: FloatArray,
+    *,
+    low_rank_weight: float = 1.0,
 ) -> Evaluation:
     """Return the sums behind objective, dual bound and residuals (see `reference.evaluate`)."""
     n_views, n_samples, n_states = transitions.shape
@@ -352,7 +357,7 @@ def evaluate(
     sums = np.empty((4, n_samples))
     _evaluate(
         transitions, consensus, low_rank_point, low_rank, row_points, row_scale, column_points, column_scale,
-        observed_rows, observed_columns, row_squares, column_squares, sums,
+        observed_rows, observed_columns, low_rank_weight, row_squares, column_squares, sums,
     )  # fmt: skip
     inner, minima, low, groups = sums.sum(axis=1)
     return Evaluation(

@@ -66,6 +66,7 @@ def sweep(
     *,
     relaxation: float,
     ratio: float,
+    low_rank_weight: float = 1.0,
 ) -> tuple[Array, Array, float]:
     """Update the consensus and then the points of every group, in place.
 
@@ -94,6 +95,8 @@ def sweep(
         Over-relaxation, between 1 and 2.
     ratio : float
         Penalty of the previous iteration over the penalty of this one, which rescales the multipliers.
+    low_rank_weight : float
+        Penalty on the distance to the low-rank copy over the penalty on the distance to every other copy.
 
     Returns
     -------
@@ -107,12 +110,12 @@ def sweep(
     seen = observed_rows[:, :, None] * observed_columns[:, None, :]
     rows = 1.0 - seen[:n_rows, ...] * (1.0 - row_scale[:, :, None])
     columns = 1.0 - seen[:n_columns, ...] * (1.0 - column_scale[:, None, :])
-    target = (1.0 + ratio) * low_rank - ratio * low_rank_point
+    target = low_rank_weight * ((1.0 + ratio) * low_rank - ratio * low_rank_point)
     target = target + float((n_rows > 0) + (n_columns > 0)) * xp.sum(transitions, axis=0)
     target = target - xp.sum(row_points * (rows - ratio * (1.0 - rows)), axis=0)
     target = target - xp.sum(column_points * (columns - ratio * (1.0 - columns)), axis=0)
 
-    updated = project_simplex(target / float(1 + n_rows + n_columns), thresholds)
+    updated = project_simplex(target / (low_rank_weight + n_rows + n_columns), thresholds)
     change = float(xp.sum((updated - consensus) ** 2))
     consensus[...] = updated
 
@@ -209,6 +212,8 @@ def evaluate(
     column_scale: Array,
     observed_rows: Array,
     observed_columns: Array,
+    *,
+    low_rank_weight: float = 1.0,
 ) -> Evaluation:
     """Return the sums behind objective, dual bound and residuals for the state of the solver (see `sweep`)."""
     xp = namespace(transitions)
@@ -220,7 +225,7 @@ def evaluate(
     row_multipliers, column_multipliers = (1.0 - rows) * row_points, (1.0 - columns) * column_points
     inner = xp.sum(row_multipliers * transitions[:n_rows, ...])
     inner = inner + xp.sum(column_multipliers * transitions[:n_columns, ...])
-    slack = low_rank_point - low_rank - xp.sum(row_multipliers, axis=0) - xp.sum(column_multipliers, axis=0)
+    slack = low_rank_weight * (low_rank_point - low_rank) - xp.sum(row_multipliers, axis=0) - xp.sum(column_multipliers, axis=0)
     group_residual = xp.sum((errors[:n_rows, ...] - rows * row_points) ** 2)
     group_residual = group_residual + xp.sum((errors[:n_columns, ...] - columns * column_points) ** 2)
     return Evaluation(

@@ -19,8 +19,10 @@ from emvc.solvers._loop import Certificate, Check, Status
 from emvc.solvers._svt import SingularValueThreshold, Thresholded, spectral_norm_bound
 
 _EXACT_CHECK = 300  # up to this size the singular values of P cost less than the rest of a check
-_EXACT_FINISH = 2500  # up to this size the reported objective is exact
+_EXACT_LIMIT = 6000  # up to this size the singular values of P are worth computing to end a run
+_GRAM_TOL = 1e-4  # from this tolerance on the Gram matrix is accurate enough for that
 _IMBALANCE = 5.0  # residuals this far apart change the penalty
+_LEAST_WEIGHT = 5e-3  # for the first penalty: with smaller weights the nuclear norm decides everything
 _TINY = 1e-300
 
 
@@ -35,12 +37,23 @@ class SplitState:
     svt: SingularValueThreshold
     spectrum: Thresholded
     penalty: float
-    n_copies: int
+    n_error_copies: int
+    low_rank_weight: float
+    """Penalty on the distance to the low-rank copy over the penalty on the distance to every other copy."""
     ratio: float = 1.0
     """Penalty of the last step over the current one; differs from 1 only between a change and the next step."""
     change: float = math.inf
     penalty_changes: int = 0
     bound: float = -math.inf
+
+    nuclear_norm: float | None = None
+    """Nuclear norm of the consensus, where it is known."""
+
+    def threshold(self) -> None:
+        """Do the proximal step of the nuclear norm."""
+        step = 1.0 / (self.penalty * self.low_rank_weight)
+        self.spectrum = self.svt(self.low_rank_point, step, out=self.low_rank)
+        self.nuclear_norm = None
 
     @property
     def multiplier_scale(self) -> float:
@@ -78,8 +91,8 @@ class SplitSolver(Generic[State]):
     tol : float
         Relative duality gap at which to stop.
     penalty : float
-        First penalty, times the largest weight if that is above one. The singular values of transition matrices are
-        at most about one, so no other scaling is needed.
+        First penalty over the largest weight of the errors. The singular values of transition matrices are at most
+        about one, so no other scaling is needed.
     relaxation : float
         Over-relaxation; 1 is plain ADMM.
     check_every : int
@@ -89,9 +102,9 @@ class SplitSolver(Generic[State]):
     """
 
     tol: float = 1e-3
-    penalty: float = 4.0
+    penalty: float = 6.0
     relaxation: float = 1.6
-    check_every: int = 10
+    check_every: int = 5
     max_penalty_changes: int = 10
 
     def __post_init__(self) -> None:
@@ -102,7 +115,7 @@ class SplitSolver(Generic[State]):
         check_integer(self.check_every, "check_every", least=1)
         check_integer(self.max_penalty_changes, "max_penalty_changes", least=0)
 
-    def _start(self, problem: Decomposition, *, n_copies: int, weight: float) -> dict[str, Any]:
+    def _start(self, problem: Decomposition, *, n_error_copies: int, weight: float) -> dict[str, Any]:
         """Return the common part of the first state: the mean of the views and no multiplier."""
         mean = np.average(problem.transitions, axis=0, weights=getattr(problem, "view_weights", None))
         return {
@@ -112,8 +125,9 @@ class SplitSolver(Generic[State]):
             "thresholds": np.zeros(problem.shape[0]),
             "svt": SingularValueThreshold(),
             "spectrum": Thresholded(0.0, 0),
-            "penalty": self.penalty * max(1.0, weight),
-            "n_copies": n_copies,
+            "penalty": self.penalty * max(weight, _LEAST_WEIGHT),
+            "n_error_copies": n_error_copies,
+            "low_rank_weight": float(max(1, n_error_copies)),
         }
 
     def _measure(self, problem: Any, state: State) -> Measures:
@@ -122,8 +136,8 @@ class SplitSolver(Generic[State]):
     def check(self, problem: Decomposition, state: State) -> Check:
         """Measure the gap, certify it when it is small enough, and balance the penalty."""
         measures = self._measure(problem, state)
-        objective = _upper_bound(problem, state, measures, exact=min(problem.shape) <= _EXACT_CHECK)
         bound = max(state.bound, _scaled_bound(state, measures))
+        objective = self._upper_bound(problem, state, measures, bound)
         done = None
         if relative_gap(objective, bound) <= self.tol:
             self._certify(state, measures)
@@ -139,32 +153,45 @@ class SplitSolver(Generic[State]):
             done=done,
         )
         if done is None:
-            self._balance(state, measures, check.residual)
+            self._balance(state, measures)
         return check
 
     def finish(self, problem: Decomposition, state: State) -> Certificate:
         """Return the feasible consensus with its certified objective and bound."""
         measures = self._measure(problem, state)
         self._certify(state, measures)
-        objective = _upper_bound(problem, state, measures, exact=min(problem.shape) <= _EXACT_FINISH)
+        objective = self._upper_bound(problem, state, measures, state.bound)
         return Certificate(state.consensus, objective, state.bound, state.spectrum.rank)
+
+    def _upper_bound(self, problem: Decomposition, state: State, measures: Measures, bound: float) -> float:
+        """Return the objective at the consensus where it decides, else a bound that needs no singular values of it."""
+        small = min(problem.shape) <= _EXACT_CHECK
+        hopeful = state.spectrum.nuclear_norm + measures.error_penalty
+        if small or (min(problem.shape) <= _EXACT_LIMIT and relative_gap(hopeful, bound) <= self.tol):
+            if state.nuclear_norm is None:
+                state.nuclear_norm = _nuclear_norm(state.consensus, gram=not small and self.tol >= _GRAM_TOL)
+            return state.nuclear_norm + measures.error_penalty
+        return hopeful + math.sqrt(min(problem.shape) * measures.low_rank_residual)
 
     def _certify(self, state: State, measures: Measures) -> None:
         """Raise the proven bound: multipliers are scaled down by a proven bound on the norm of Z."""
-        multiplier = state.multiplier_scale * (state.low_rank_point - state.low_rank)
+        scale = state.multiplier_scale * state.low_rank_weight
+        multiplier = scale * (state.low_rank_point.astype(np.float64) - state.low_rank)
         norm = max(1.0, spectral_norm_bound(multiplier))
         if norm > 1.0 + max(0.1 * self.tol, 1e-8):  # the block of the thresholding step has missed a direction
             state.svt.forget()
         state.bound = max(state.bound, _scaled_bound(state, measures) / norm)
 
-    def _balance(self, state: State, measures: Measures, residual: float) -> None:
+    def _balance(self, state: State, measures: Measures) -> None:
         """Move the penalty towards equal relative residuals; the change of P stands in for that of its copies."""
         if state.penalty_changes >= self.max_penalty_changes:
             return
-        low_rank_square = float(np.sum((state.low_rank_point - state.low_rank) ** 2))
+        weight = state.low_rank_weight + state.n_error_copies
+        low_rank_square = state.low_rank_weight * float(np.sum((state.low_rank_point - state.low_rank) ** 2))
         multipliers = math.sqrt(measures.multiplier_square + low_rank_square)
-        primal = residual / (math.sqrt(state.n_copies) * float(np.linalg.norm(state.consensus)))
-        dual = math.sqrt(state.n_copies * state.change) / max(multipliers, _TINY)
+        weighted = state.low_rank_weight * measures.low_rank_residual + measures.error_residual
+        primal = math.sqrt(weighted / weight) / float(np.linalg.norm(state.consensus))
+        dual = math.sqrt(weight * state.change) / max(multipliers, _TINY)
         factor = 2.0 if primal > _IMBALANCE * dual else 0.5 if dual > _IMBALANCE * primal else 1.0
         if factor != 1.0:
             state.penalty *= factor
@@ -172,14 +199,14 @@ class SplitSolver(Generic[State]):
             state.penalty_changes += 1
 
 
-def _upper_bound(problem: Decomposition, state: SplitState, measures: Measures, *, exact: bool) -> float:
-    """Return the objective at the consensus, or an upper bound that needs no singular values of it."""
-    if exact:
-        nuclear_norm = float(scipy.linalg.svdvals(state.consensus, check_finite=False).sum())
-    else:
-        distance = math.sqrt(min(problem.shape) * measures.low_rank_residual)
-        nuclear_norm = state.spectrum.nuclear_norm + distance
-    return nuclear_norm + measures.error_penalty
+def _nuclear_norm(matrix: FloatArray, *, gram: bool) -> float:
+    """Return the sum of the singular values, or by the Gram matrix an upper bound that rounding cannot break."""
+    if not gram:
+        return float(scipy.linalg.svdvals(matrix, check_finite=False).sum())
+    wide = np.asarray(matrix, dtype=np.float64)
+    squares = np.linalg.eigvalsh(wide.T @ wide)
+    rounding = len(squares) * float(np.finfo(np.float64).eps) * squares[-1]
+    return float(np.sqrt(np.maximum(squares, 0.0) + rounding).sum())
 
 
 def _scaled_bound(state: SplitState, measures: Measures) -> float:

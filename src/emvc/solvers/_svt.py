@@ -3,7 +3,7 @@ r"""Singular value thresholding that keeps what it learnt from one iteration to 
 For a matrix V and a threshold t the result is :math:`\sum_{s_i > t} (s_i - t) u_i v_i'`. Four ways, cheapest first:
 
 1. nothing, when a norm bound proves that every singular value is at most t;
-2. a block of right singular vectors carried over from the last call and improved by one power step;
+2. a block of left singular vectors carried over from the last call and improved by one power step;
 3. the eigenvectors of the Gram matrix V'V that belong to eigenvalues above t^2;
 4. all eigenvectors, which is what 3 amounts to when the rank is high.
 
@@ -24,6 +24,7 @@ _GUARD = 8  # least number of vectors kept beyond the rank, so that a growing ra
 _GUARD_SHARE = 0.2  # and as a share of the rank, for spectra that are dense around the threshold
 _SUBSPACE_LIMIT = 0.25  # beyond this share of the columns the Gram matrix is faster
 _FULL_LIMIT = 0.35  # beyond this share all eigenvectors are faster than a subset
+_TINY = 1e-6  # smaller singular values, relative to the largest, are as good as zero in a carried block
 _POWER_STEPS = 8  # most steps towards a given accuracy before the Gram matrix is decomposed instead
 
 
@@ -47,13 +48,13 @@ class SingularValueThreshold:
 
     def __init__(self, *, accuracy: float | None = None) -> None:
         self.accuracy = accuracy
-        self._basis: FloatArray | None = None
+        self._left: FloatArray | None = None
         self._caution = 1
         self._full = False
 
     def forget(self) -> None:
         """Make the next call exact and carry a larger block from then on: the last one missed a direction."""
-        self._basis = None
+        self._left = None
         self._caution = min(2 * self._caution, 2**10)
 
     def _guard(self, rank: int) -> int:
@@ -61,7 +62,7 @@ class SingularValueThreshold:
 
     def __call__(self, matrix: FloatArray, threshold: float, out: FloatArray) -> Thresholded:
         """Write the thresholded ``matrix`` to ``out``; the two must not overlap."""
-        if self._basis is None and not self._full and _norm_bound(matrix) <= threshold:
+        if self._left is None and not self._full and _norm_bound(matrix) <= threshold:
             out[...] = 0.0
             return Thresholded(0.0, 0)
         found = self._by_subspace(matrix, threshold)
@@ -72,22 +73,25 @@ class SingularValueThreshold:
         return Thresholded(float(np.sum(values - threshold)), len(values))
 
     def _by_subspace(self, matrix: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-        """Return images, right vectors and singular values above the threshold, or None if not to be trusted."""
-        basis = self._basis
-        if basis is None:
+        """Return images, right vectors and singular values above the threshold, or None if not to be trusted.
+
+        The left vectors of the last call are images already, so a power step from them takes two products, not three.
+        """
+        if self._left is None:
             return None
-        block = matrix.T @ (matrix @ basis)
+        block = matrix.T @ self._left
         for _ in range(1 if self.accuracy is None else _POWER_STEPS):
             basis = _orthonormalize(block)
             if basis is None:
                 return None
             images = matrix @ basis
-            squares, rotation = scipy.linalg.eigh(images.T @ images, overwrite_a=True, check_finite=False)
+            squares, rotation = np.linalg.eigh(images.T @ images)
             values = np.sqrt(np.maximum(squares, 0.0))
             above = int(np.sum(values > threshold))
             if above > basis.shape[1] - _GUARD // 2:
                 return None  # the rank has outgrown the block
-            order = np.arange(len(values))[::-1]
+            n_kept = min(above + self._guard(above), len(values))
+            order = np.arange(len(values) - n_kept, len(values))[::-1]
             rotation, values = rotation[:, order], values[order]
             basis, images = basis @ rotation, images @ rotation
             if self.accuracy is None:
@@ -97,7 +101,7 @@ class SingularValueThreshold:
                 break
         else:
             return None
-        self._basis = basis[:, : above + self._guard(above)]
+        self._left = images / np.maximum(values, _TINY * values[0])
         return images[:, :above], basis[:, :above], values[:above]
 
     def _by_gram(self, matrix: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -109,13 +113,14 @@ class SingularValueThreshold:
         kept = squares > threshold**2
         rank = int(kept.sum())
         values, above = np.sqrt(squares[kept]), vectors[:, len(squares) - rank :]
+        images = matrix @ above
         guard = self._guard(rank)
-        self._basis = None
+        self._left = None
         if rank + guard <= _SUBSPACE_LIMIT * n_columns:
-            padding = np.random.default_rng(n_columns).standard_normal((n_columns, guard))
-            self._basis = np.hstack([above[:, ::-1], padding])
+            padding = np.random.default_rng(n_columns).standard_normal((n_columns, guard)).astype(matrix.dtype)
+            self._left = np.hstack([images[:, ::-1] / values[::-1], matrix @ (padding / np.sqrt(n_columns))])
         self._full = rank > _FULL_LIMIT * n_columns
-        return matrix @ above, above, values
+        return images, above, values
 
 
 def _block_error(block: FloatArray, basis: FloatArray, values: FloatArray, threshold: float, rank: int) -> float:
@@ -132,18 +137,17 @@ def _block_error(block: FloatArray, basis: FloatArray, values: FloatArray, thres
 def _orthonormalize(block: FloatArray) -> FloatArray | None:
     """Return an orthonormal basis of the columns by Cholesky QR, or None if they are close to dependent.
 
-    Its columns are images under V'V of singular vectors around and above the threshold, whose singular values differ
-    by a small factor, so squaring the condition number is harmless here and much faster than Householder QR.
+    Its columns are images of singular vectors around and above the threshold, whose singular values differ by a small
+    factor, so squaring the condition number is harmless here and much faster than Householder QR.
     """
     try:
-        factor = scipy.linalg.cholesky(block.T @ block, overwrite_a=True, check_finite=False)
-    except scipy.linalg.LinAlgError:
+        factor = np.linalg.cholesky(block.T @ block)
+    except np.linalg.LinAlgError:
         return None
-    diagonal = np.abs(np.diag(factor))
+    diagonal = np.diag(factor)
     if diagonal.min() <= 1e-5 * diagonal.max():
         return None
-    solved = scipy.linalg.solve_triangular(factor, block.T, trans="T", overwrite_b=True, check_finite=False)
-    return np.asarray(solved.T)
+    return np.asarray(block @ np.linalg.inv(factor).T)
 
 
 def _norm_bound(matrix: FloatArray) -> float:

@@ -9,11 +9,11 @@ block two is {Q, R, C}, whose members do not interact. A group whose weight is z
 
 **Updates** (penalty :math:`\rho`, multipliers Z, A, B, relaxation :math:`\alpha`):
 
-1. P is the simplex projection of the mean of :math:`Q - Z/\rho`, :math:`P_k - R_k + A_k/\rho` and
-   :math:`P_k - C_k + B_k/\rho`;
-2. each copy is a proximal step at its *point*, for instance
-   :math:`V = \alpha P + (1-\alpha)Q + Z/\rho` and :math:`Q = \operatorname{prox}_{\lVert\cdot\rVert_*/\rho}(V)`;
-3. its multiplier is what the step removed, :math:`Z = \rho (V - Q)`, so :math:`\lVert Z\rVert_2\le 1`, the rows of
+1. P is the simplex projection of the mean of :math:`Q - Z/(w\rho)`, which counts w times, and of
+   :math:`P_k - R_k + A_k/\rho` and :math:`P_k - C_k + B_k/\rho`, which count once;
+2. each copy is a proximal step at its *point*, for instance :math:`V = \alpha P + (1-\alpha)Q + Z/(w\rho)` and
+   :math:`Q = \operatorname{prox}_{\lVert\cdot\rVert_*/(w\rho)}(V)`;
+3. its multiplier is what the step removed, :math:`Z = w\rho (V - Q)`, so :math:`\lVert Z\rVert_2\le 1`, the rows of
    :math:`A_k` are at most :math:`\beta` long and the columns of :math:`B_k` at most :math:`\lambda`: always dual
    feasible.
 
@@ -25,7 +25,8 @@ factors are stored, and one sweep over the rows updates everything but Q (`emvc.
 use the exact value. Since truncated thresholding can leave :math:`\lVert Z\rVert_2` a little above 1, the gap that
 ends the run is computed with a proven bound on that norm.
 
-**Penalty.** Doubled or halved when the primal and the dual residual differ by more than a factor, at most
+**Penalty.** The low-rank copy has w times the penalty of the others. There are 2K of those, and with w = 1 they drown
+the only copy that knows the rank: w = 2K halves to quarters the number of iterations. The penalty itself is doubled or halved when the primal and the dual residual differ by more than a factor, at most
 ``max_penalty_changes`` times; after that the penalty is constant and the classical convergence proof applies.
 """
 
@@ -78,7 +79,7 @@ class ADMM(SplitSolver[ADMMState]):
         n_samples, n_states = problem.shape
         n_rows = problem.n_views if problem.beta > 0 else 0
         n_columns = problem.n_views if problem.lam > 0 else 0
-        common = self._start(problem, n_copies=1 + n_rows + n_columns, weight=max(problem.beta, problem.lam))
+        common = self._start(problem, n_error_copies=n_rows + n_columns, weight=max(problem.beta, problem.lam))
         # Copies equal to their constraint and no multiplier: scale one, point P_k - P.
         return ADMMState(
             row_points=problem.transitions[:n_rows] - common["consensus"],
@@ -98,16 +99,19 @@ class ADMM(SplitSolver[ADMMState]):
             *state.observed,
             relaxation=self.relaxation,
             ratio=state.ratio,
+            low_rank_weight=state.low_rank_weight,
         )
         state.ratio = 1.0
         thresholds = problem.weights[:, None] / state.penalty
         state.row_scale = shrinkage(row_norms, problem.beta * thresholds[: len(row_norms)])
         state.column_scale = shrinkage(column_norms, problem.lam * thresholds[: len(column_norms)])
-        state.spectrum = state.svt(state.low_rank_point, 1.0 / state.penalty, out=state.low_rank)
+        state.threshold()
         return state
 
     def _measure(self, problem: Problem, state: ADMMState) -> Measures:
-        sums = kernels.fused.evaluate(problem.transitions, *state.arrays, *state.observed)
+        sums = kernels.fused.evaluate(
+            problem.transitions, *state.arrays, *state.observed, low_rank_weight=state.low_rank_weight
+        )
         weights = problem.weights
         groups = weights @ (problem.beta * sums.row_norms.sum(axis=1) + problem.lam * sums.column_norms.sum(axis=1))
         # A group that is shortened but not to zero has a multiplier of full length; the others are at most as long.

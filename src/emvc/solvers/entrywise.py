@@ -26,6 +26,9 @@ from emvc.solvers._split import Measures, SplitSolver, SplitState
 from emvc.solvers.alm import ALM, ALMState, Shrinkage
 
 
+_GROUP_SIZE = 7.0  # entries that deviate together in a typical row: makes the weight comparable to that of a group
+
+
 @dataclass(kw_only=True)
 class EntrywiseState(SplitState):
     """State with one point per view and the size to which its entries are clipped."""
@@ -45,16 +48,16 @@ class EntrywiseADMM(SplitSolver[EntrywiseState]):
     def init(self, problem: EntrywiseProblem, rng: np.random.Generator) -> EntrywiseState:
         """Start from the mean of the views with zero multipliers."""
         del rng  # the start is not random
-        common = self._start(problem, n_copies=1 + problem.n_views, weight=problem.lam)
+        common = self._start(problem, n_error_copies=problem.n_views, weight=_GROUP_SIZE * problem.lam)
         return EntrywiseState(points=problem.transitions - common["consensus"], clip=0.0, **common)
 
     def step(self, problem: EntrywiseProblem, state: EntrywiseState) -> EntrywiseState:
         """Do one iteration in place."""
         ratio, keep = state.ratio, 1.0 - self.relaxation
-        target = (1.0 + ratio) * state.low_rank - ratio * state.low_rank_point
+        target = state.low_rank_weight * ((1.0 + ratio) * state.low_rank - ratio * state.low_rank_point)
         for k, transitions in enumerate(problem.transitions):
             target += transitions - state.points[k] + (1.0 + ratio) * state.multiplier(k)
-        target /= state.n_copies
+        target /= state.low_rank_weight + state.n_error_copies
         updated = kernels.fused.project_simplex(target, state.thresholds)
         state.change = float(np.sum((updated - state.consensus) ** 2))
         state.consensus = updated
@@ -67,11 +70,11 @@ class EntrywiseADMM(SplitSolver[EntrywiseState]):
             state.points[k] = self.relaxation * (transitions - updated) + keep * copy + ratio * multiplier
         state.ratio = 1.0
         state.clip = problem.lam / state.penalty
-        state.spectrum = state.svt(state.low_rank_point, 1.0 / state.penalty, out=state.low_rank)
+        state.threshold()
         return state
 
     def _measure(self, problem: EntrywiseProblem, state: EntrywiseState) -> Measures:
-        slack = state.low_rank_point - state.low_rank
+        slack = state.low_rank_weight * (state.low_rank_point - state.low_rank)
         error_penalty = inner = square = residual = 0.0
         for k, transitions in enumerate(problem.transitions):
             multiplier, errors = state.multiplier(k), transitions - state.consensus
