@@ -175,7 +175,7 @@ def test_fitted_attributes(blobs):
     model = EMVC(3, random_state=0).fit(views)
     assert model.status_ == "converged"
     assert 0 <= model.duality_gap_ <= 1e-3
-    assert model.beta_ == model.lam_ == pytest.approx(5 * np.sqrt(3 / 60) / 3)
+    assert model.beta_ == model.lam_ == pytest.approx(4 * np.sqrt(3 / 60) / 3)
     assert model.embedding_.shape == (60, 3)
     assert model.consensus_.shape == (60, 60)
     np.testing.assert_allclose(model.consensus_.sum(axis=1), 1.0)

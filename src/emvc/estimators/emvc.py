@@ -39,7 +39,8 @@ PUBLISHED = {
 }
 """Options of the published configuration."""
 _ALM_TOL = 1e-5  # times tol: the printed 1e-8 at the default
-_AUTO_WEIGHT = 5.0
+_AUTO_WEIGHT = 4.0
+_SINGLE_TOL = 1e-4  # gaps this large are far above the rounding of single precision
 
 
 class EMVC(GraphOptions):
@@ -60,7 +61,7 @@ class EMVC(GraphOptions):
         Number of clusters; ``"auto"`` tries 2 to 20 and chooses without labels (see `emvc.cluster_count`).
     beta : float or "auto", default="auto"
         Weight of the row groups of the errors (single samples). ``"auto"`` is
-        ``5 * sqrt(n_clusters / n_samples)`` divided by the number of views, the joint one included; twice that
+        ``4 * sqrt(n_clusters / n_samples)`` divided by the number of views, the joint one included; twice that
         if a single view has to do, because there is nothing to compare it with.
     lam : float or "auto", default="auto"
         Weight of the column groups of the errors (single states of a view). ``"auto"`` as for ``beta``.
@@ -95,6 +96,9 @@ class EMVC(GraphOptions):
     tol : float, default=1e-3
         Relative duality gap at which ``"admm"`` stops. ``"alm"`` stops when no constraint is violated by more than
         ``1e-5 * tol``, which is the paper's 1e-8 at the default.
+    dtype : {"float32", "float64"} or None, default=None
+        Precision of the matrices of ``"admm"``; its sums and its certificate are in double precision in any case. None
+        is single precision while ``tol`` is 1e-4 or more.
     random_state : int, Generator, RandomState or None, default=None
         Seed of k-means. The same seed gives the same labels. The solvers do not depend on it: the random start that
         the paper prescribes for ``"alm"`` is drawn once and for all.
@@ -175,6 +179,7 @@ class EMVC(GraphOptions):
         n_init: int = 20,
         max_iter: int = 500,
         tol: float = 1e-3,
+        dtype: Any = None,
         random_state: Any = None,
         memory: Any = None,
         n_jobs: int | None = None,
@@ -194,6 +199,7 @@ class EMVC(GraphOptions):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.dtype = dtype
         self.random_state = random_state
         self.memory = memory
         self.n_jobs = n_jobs
@@ -239,6 +245,7 @@ class EMVC(GraphOptions):
     def _fit(self, views: Views, n_clusters: int, rng: np.random.Generator) -> dict[str, Any]:
         solver = self._make_solver()
         max_iter = check_integer(self.max_iter, "max_iter", least=1)
+        dtype = self._dtype(solver)
         check_choice(self.embedding, "embedding", EMBEDDINGS)
         check_choice(self.screen, "screen", ("auto", False))
         check_choice(self.outliers, "outliers", ("assign", "label"))
@@ -258,7 +265,8 @@ class EMVC(GraphOptions):
             auto = (2.0 if alone else 1.0) * _AUTO_WEIGHT * math.sqrt(n_clusters / n_kept) / len(chains.weights)
             beta, lam = (self._weight(name, auto) for name in ("beta", "lam"))
             masked = isinstance(solver, ADMM) and not chains.observed.all()
-            problem = Problem(chains.transitions, beta, lam, chains.weights, chains.observed if masked else None)
+            transitions = chains.transitions.astype(dtype, copy=False)
+            problem = Problem(transitions, beta, lam, chains.weights, chains.observed if masked else None)
             solution = solve(solver, problem, name="EMVC", max_iter=max_iter, memory=self.memory, verbose=self.verbose)
             labels, embedding, eigenvalues = cluster_chain(
                 solution.consensus, n_clusters, embedding=self.embedding, n_init=self.n_init, rng=rng
@@ -319,6 +327,19 @@ class EMVC(GraphOptions):
         if self.solver == "admm":
             return ADMM(tol=tol)
         return ALM(tol=_ALM_TOL * tol, stop="residual" if self.solver == "alm" else "objective")
+
+    def _dtype(self, solver: ADMM | ALM) -> type[np.floating[Any]]:
+        """Return the precision of the solver's matrices."""
+        if self.dtype is None:
+            return np.float32 if isinstance(solver, ADMM) and solver.tol >= _SINGLE_TOL else np.float64
+        try:
+            name = np.dtype(self.dtype).name
+        except TypeError:
+            name = str(self.dtype)
+        check_choice(name, "dtype", ("float32", "float64"))
+        if name == "float32" and not isinstance(solver, ADMM):
+            raise ValueError(f"dtype='float32' needs solver='admm', got solver={self.solver!r}.")
+        return np.float32 if name == "float32" else np.float64
 
     def _weight(self, name: str, auto: float) -> float:
         value = getattr(self, name)

@@ -32,9 +32,10 @@ def _simplex_threshold(row: Any, start: float) -> float:
     for _ in range(_NEWTON_STEPS):
         total = 0.0
         count = 0
+        least = row.dtype.type(theta)
         for j in range(n):
             value = row[j]
-            if value > theta:
+            if value > least:
                 total += value
                 count += 1
         if count == 0:
@@ -69,7 +70,7 @@ def _sweep(  # noqa: PLR0912
     row_points: Any,
     row_scale: Any,
     column_points: Any,
-    column_scale: Any,
+    column_removed: Any,
     thresholds: Any,
     observed_rows: Any,
     observed_columns: Any,
@@ -80,48 +81,47 @@ def _sweep(  # noqa: PLR0912
     column_squares: Any,
     changes: Any,
 ) -> None:
+    real = transitions.dtype.type
     n_views, n, m = transitions.shape
     n_rows, n_columns = row_points.shape[0], column_points.shape[0]
-    times = (1 if n_rows else 0) + (1 if n_columns else 0)
-    divisor = 1.0 / (low_rank_weight + n_rows + n_columns)
-    keep = 1.0 - relaxation
+    one, times = real(1.0), real((1 if n_rows else 0) + (1 if n_columns else 0))
+    divisor = real(1.0 / (low_rank_weight + n_rows + n_columns))
+    gain, keep, swap = real(relaxation), real(1.0 - relaxation), real(ratio - (1.0 - relaxation))
+    forth, back = real(low_rank_weight * (1.0 + ratio)), real(low_rank_weight * ratio)
     for block in prange(column_squares.shape[0]):
-        target = np.empty(m)
+        target = np.empty(m, transitions.dtype)
         for i in range(block * _BLOCK, min((block + 1) * _BLOCK, n)):
             for j in range(m):
-                target[j] = low_rank_weight * ((1.0 + ratio) * low_rank[i, j] - ratio * low_rank_point[i, j])
+                target[j] = forth * low_rank[i, j] - back * low_rank_point[i, j]
             for k in range(n_views):
                 for j in range(m):
                     target[j] += times * transitions[k, i, j]
             for k in range(n_rows):
-                removed = observed_rows[k, i] * (1.0 - row_scale[k, i]) * (1.0 + ratio)
+                removed = real(observed_rows[k, i] * (1.0 - row_scale[k, i]) * (1.0 + ratio))
                 for j in range(m):
-                    target[j] -= (1.0 - observed_columns[k, j] * removed) * row_points[k, i, j]
+                    target[j] -= (one - observed_columns[k, j] * removed) * row_points[k, i, j]
             for k in range(n_columns):
-                seen = observed_rows[k, i] * (1.0 + ratio)
+                removed = real(observed_rows[k, i] * (1.0 + ratio))
                 for j in range(m):
-                    removed = seen * observed_columns[k, j] * (1.0 - column_scale[k, j])
-                    target[j] -= (1.0 - removed) * column_points[k, i, j]
+                    target[j] -= (one - column_removed[k, j] * removed) * column_points[k, i, j]
             for j in range(m):
                 target[j] *= divisor
-            theta = _simplex_threshold(target, thresholds[i])
-            thresholds[i] = theta
+            thresholds[i] = _simplex_threshold(target, thresholds[i])
+            theta = real(thresholds[i])
             change = 0.0
             for j in range(m):
-                value = max(target[j] - theta, 0.0)
+                value = max(target[j] - theta, real(0.0))
                 target[j] = value
                 change += (value - consensus[i, j]) ** 2
                 consensus[i, j] = value
-                low_rank_point[i, j] = (
-                    relaxation * value + keep * low_rank[i, j] + ratio * (low_rank_point[i, j] - low_rank[i, j])
-                )
+                low_rank_point[i, j] = gain * value + real(ratio) * low_rank_point[i, j] - swap * low_rank[i, j]
             changes[i] = change
             for k in range(n_rows):
-                removed = observed_rows[k, i] * (1.0 - row_scale[k, i]) * (ratio - keep)
+                removed = real(observed_rows[k, i] * (1.0 - row_scale[k, i])) * swap
                 total = 0.0
                 for j in range(m):
                     value = (
-                        relaxation * (transitions[k, i, j] - target[j])
+                        gain * (transitions[k, i, j] - target[j])
                         + (keep + observed_columns[k, j] * removed) * row_points[k, i, j]
                     )
                     row_points[k, i, j] = value
@@ -129,9 +129,12 @@ def _sweep(  # noqa: PLR0912
                 row_squares[k, i] = observed_rows[k, i] * total
             for k in range(n_columns):
                 seen = observed_rows[k, i]
+                removed = seen * swap
                 for j in range(m):
-                    removed = seen * observed_columns[k, j] * (1.0 - column_scale[k, j]) * (ratio - keep)
-                    value = relaxation * (transitions[k, i, j] - target[j]) + (keep + removed) * column_points[k, i, j]
+                    value = (
+                        gain * (transitions[k, i, j] - target[j])
+                        + (keep + column_removed[k, j] * removed) * column_points[k, i, j]
+                    )
                     column_points[k, i, j] = value
                     column_squares[block, k, j] += seen * observed_columns[k, j] * value * value
 
@@ -301,9 +304,13 @@ def sweep(
     row_squares = np.empty(row_scale.shape)
     column_squares = np.zeros((_n_blocks(n_samples), column_points.shape[0], n_states))
     changes = np.empty(n_samples)
+    dtype = transitions.dtype
+    observed_rows, observed_columns = observed_rows.astype(dtype), observed_columns.astype(dtype)
+    column_removed = (observed_columns[: len(column_scale)] * (1.0 - column_scale)).astype(dtype)
     _sweep(
-        transitions, consensus, low_rank_point, low_rank, row_points, row_scale, column_points, column_scale,
-        thresholds, observed_rows, observed_columns, relaxation, ratio, low_rank_weight, row_squares, column_squares, changes,
+        transitions, consensus, low_rank_point, low_rank, row_points, row_scale, column_points, column_removed,
+        thresholds, observed_rows, observed_columns, relaxation, ratio, low_rank_weight,
+        row_squares, column_squares, changes,
     )  # fmt: skip
     return np.sqrt(row_squares), np.sqrt(column_squares.sum(axis=0)), float(changes.sum())
 

@@ -225,7 +225,11 @@ def evaluate(
     row_multipliers, column_multipliers = (1.0 - rows) * row_points, (1.0 - columns) * column_points
     inner = xp.sum(row_multipliers * transitions[:n_rows, ...])
     inner = inner + xp.sum(column_multipliers * transitions[:n_columns, ...])
-    slack = low_rank_weight * (low_rank_point - low_rank) - xp.sum(row_multipliers, axis=0) - xp.sum(column_multipliers, axis=0)
+    slack = (
+        low_rank_weight * (low_rank_point - low_rank)
+        - xp.sum(row_multipliers, axis=0)
+        - xp.sum(column_multipliers, axis=0)
+    )
     group_residual = xp.sum((errors[:n_rows, ...] - rows * row_points) ** 2)
     group_residual = group_residual + xp.sum((errors[:n_columns, ...] - columns * column_points) ** 2)
     return Evaluation(

@@ -118,6 +118,7 @@ class SplitSolver(Generic[State]):
     def _start(self, problem: Decomposition, *, n_error_copies: int, weight: float) -> dict[str, Any]:
         """Return the common part of the first state: the mean of the views and no multiplier."""
         mean = np.average(problem.transitions, axis=0, weights=getattr(problem, "view_weights", None))
+        mean = mean.astype(problem.transitions.dtype, copy=False)
         return {
             "consensus": mean,
             "low_rank_point": mean.copy(),
@@ -161,7 +162,10 @@ class SplitSolver(Generic[State]):
         measures = self._measure(problem, state)
         self._certify(state, measures)
         objective = self._upper_bound(problem, state, measures, state.bound)
-        return Certificate(state.consensus, objective, state.bound, state.spectrum.rank)
+        consensus = state.consensus.astype(np.float64, copy=False)
+        if state.consensus.dtype != np.float64:
+            consensus /= consensus.sum(axis=1, keepdims=True)
+        return Certificate(consensus, objective, state.bound, state.spectrum.rank)
 
     def _upper_bound(self, problem: Decomposition, state: State, measures: Measures, bound: float) -> float:
         """Return the objective at the consensus where it decides, else a bound that needs no singular values of it."""
@@ -177,7 +181,7 @@ class SplitSolver(Generic[State]):
         """Raise the proven bound: multipliers are scaled down by a proven bound on the norm of Z."""
         scale = state.multiplier_scale * state.low_rank_weight
         multiplier = scale * (state.low_rank_point.astype(np.float64) - state.low_rank)
-        norm = max(1.0, spectral_norm_bound(multiplier))
+        norm = max(1.0, spectral_norm_bound(multiplier, slack=0.01 * self.tol))
         if norm > 1.0 + max(0.1 * self.tol, 1e-8):  # the block of the thresholding step has missed a direction
             state.svt.forget()
         state.bound = max(state.bound, _scaled_bound(state, measures) / norm)

@@ -26,8 +26,9 @@ use the exact value. Since truncated thresholding can leave :math:`\lVert Z\rVer
 ends the run is computed with a proven bound on that norm.
 
 **Penalty.** The low-rank copy has w times the penalty of the others. There are 2K of those, and with w = 1 they drown
-the only copy that knows the rank: w = 2K halves to quarters the number of iterations. The penalty itself is doubled or halved when the primal and the dual residual differ by more than a factor, at most
-``max_penalty_changes`` times; after that the penalty is constant and the classical convergence proof applies.
+the only copy that knows the rank; with w = 2K a third to a fifth of the iterations suffice. The penalty is doubled or
+halved when the primal and the dual residual differ by more than a factor, at most ``max_penalty_changes`` times; after
+that it is constant and the classical convergence proof applies.
 """
 
 from __future__ import annotations

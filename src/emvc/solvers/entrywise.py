@@ -25,7 +25,6 @@ from emvc.problem import EntrywiseProblem
 from emvc.solvers._split import Measures, SplitSolver, SplitState
 from emvc.solvers.alm import ALM, ALMState, Shrinkage
 
-
 _GROUP_SIZE = 7.0  # entries that deviate together in a typical row: makes the weight comparable to that of a group
 
 
