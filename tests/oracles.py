@@ -113,3 +113,21 @@ def alm_step(transitions, state, beta, lam, mu):
     u, s, vt = np.linalg.svd(p + z / mu)
     q = (u * np.maximum(s - 1 / mu, 0)) @ vt
     return p, q, z + mu * (p - q), new, y + mu * (p[None] + new - transitions)
+
+
+def local_graph(squares, n_neighbors):
+    """Graph of `emvc.graphs.local_affinity` by whole matrices."""
+    distances = squares.copy()
+    np.fill_diagonal(distances, np.inf)
+    last = np.sort(distances, axis=1)[:, n_neighbors - 1 : n_neighbors]
+    nearer = distances < last * (1 - 1e-9)
+    tied = ~nearer & (distances <= last * (1 + 1e-9))
+    places = n_neighbors - nearer.sum(axis=1, keepdims=True)
+    shares = nearer + tied * (places / tied.sum(axis=1, keepdims=True))
+    scale = (shares * np.sqrt(squares)).sum(axis=1) / n_neighbors
+    floor = 1e-3 * np.median(scale) or 1e-6 * scale.max() or 1.0
+    np.fill_diagonal(shares, 1.0)
+    width = np.maximum((np.sqrt(squares) + scale[:, None] + scale) / 6.0, floor)
+    weights = shares * np.exp(-squares / (2.0 * width**2))
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights + weights.T

@@ -4,8 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import oracles
 from conftest import random_transitions
-from emvc.kernels import fused, reference
+from emvc.kernels import fused, neighbors, reference
 
 
 def make_state(rng, n_views, n, m, n_rows, n_columns):
@@ -126,3 +127,40 @@ def test_fused_published_pass_equals_reference(seed, n_views, n, m, entrywise):
 def test_largest_difference(rng):
     one, other = rng.standard_normal((2, 33, 20))
     assert fused.largest_difference(one, other) == np.abs(one - other).max()
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(3, 150), whole=st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_local_graph_equals_plain_version(seed, n, whole):
+    """Integer coordinates give ties and duplicates."""
+    rng = np.random.default_rng(seed)
+    points = rng.integers(0, 3, (n, 2)) if whole else rng.standard_normal((n, 3))
+    squares = ((points[:, None, :] - points) ** 2).sum(axis=2).astype(float)
+    n_neighbors = int(rng.integers(1, n))
+    expected = oracles.local_graph(squares, n_neighbors)
+    np.testing.assert_allclose(neighbors.local_graph(squares.copy(), n_neighbors), expected, rtol=1e-12, atol=1e-14)
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 90))
+@settings(max_examples=40, deadline=None)
+def test_selection_equals_sorting(seed, n):
+    matrix = np.random.default_rng(seed).integers(0, 9, (n, n)).astype(float)
+    k = 1 + seed % (n - 1)
+    others = matrix[~np.eye(n, dtype=bool)].reshape(n, n - 1)
+    np.testing.assert_array_equal(neighbors.kth_smallest(matrix, k), np.sort(others, axis=1)[:, k - 1])
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 60))
+@settings(max_examples=40, deadline=None)
+def test_two_step_overlap_equals_matrix_products(seed, n):
+    rng = np.random.default_rng(seed)
+    own, others = (rng.random((n, n)) * (rng.random((n, n)) < 0.3) for _ in range(2))
+    others[np.arange(n), rng.integers(0, n, n)] += 0.1
+    others /= others.sum(axis=1, keepdims=True)
+    steps = []
+    for chain in (own, others):
+        first = chain * (1 - np.eye(n))
+        sums = first.sum(axis=1, keepdims=True)
+        steps.append(first / np.where(sums > 0, sums, 1.0) @ others)
+    expected = np.minimum(*steps).sum(axis=1)
+    np.testing.assert_allclose(neighbors.two_step_overlap(own, others), expected, rtol=1e-12, atol=1e-14)

@@ -16,7 +16,7 @@ Since the rows of P sum to one over all samples but those of :math:`P_k` over th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,7 +77,7 @@ class Chains:
 
 
 def fuse(
-    affinities: Sequence[FloatArray],
+    affinities: Iterable[FloatArray],
     distances: Sequence[FloatArray] | None,
     observed: BoolArray,
     n_clusters: int,
@@ -90,10 +90,11 @@ def fuse(
 
     Parameters
     ----------
-    affinities : sequence of ndarray of shape (n_samples, n_samples)
+    affinities : iterable of ndarray of shape (n_samples, n_samples)
         Affinities of the views; rows and columns of samples that are not observed are ignored.
     distances : sequence of ndarray of shape (n_samples, n_samples), or None
-        Squared distances of the views, for the joint view; None for no joint view.
+        Squared distances of the views, for the joint view; None for no joint view. Looked at after the affinities, so
+        they may come about with them.
     observed : ndarray of bool of shape (n_samples, n_views)
         Which samples a view shows. Each must be shown by one view at least.
     n_clusters : int

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from emvc import kernels
 from emvc._array import FloatArray
 from emvc._validation import View, check_affinity, check_choice
 
@@ -222,39 +223,7 @@ def local_affinity(view: View, n_neighbors: int = 10) -> FloatArray:
 
 def local_graph(squares: FloatArray, n_neighbors: int) -> FloatArray:
     """Return the graph of `local_affinity` from squared distances, which are overwritten."""
-    n_samples = len(squares)
-    n_neighbors = min(n_neighbors, n_samples - 1)
-    scale = np.empty(n_samples)
-    for rows in _row_chunks(n_samples, n_samples):
-        shares = _neighbor_shares(squares[rows], rows.start, n_neighbors)
-        scale[rows] = np.einsum("ij,ij->i", shares, np.sqrt(squares[rows])) / n_neighbors
-    # Samples with many duplicates have scale zero; if all have, every distance is zero and any width will do.
-    floor = 1e-3 * float(np.median(scale)) or 1e-6 * float(scale.max()) or 1.0
-    graph = squares
-    for rows in _row_chunks(n_samples, n_samples):
-        block = squares[rows]
-        shares = _neighbor_shares(block, rows.start, n_neighbors)
-        shares[np.arange(len(block)), np.arange(rows.start, rows.stop)] = 1.0
-        width = np.maximum((np.sqrt(block) + scale[rows, None] + scale) / 6.0, floor)
-        weights = shares * np.exp(-block / (2.0 * width**2))
-        graph[rows] = weights / weights.sum(axis=1, keepdims=True)
-    return graph + graph.T
-
-
-def _neighbor_shares(squares: FloatArray, first: int, n_neighbors: int) -> FloatArray:
-    """Return how much each sample counts as a neighbour of each row: 1, 0, or a share of the last places.
-
-    ``squares`` are squared distances from the samples ``first``, ``first + 1``, ... to all samples.
-    """
-    distances = squares.copy()
-    own = np.arange(len(distances))
-    distances[own, first + own] = np.inf
-    last = np.partition(distances, n_neighbors - 1, axis=1)[:, n_neighbors - 1 : n_neighbors]
-    slack = 1e-9 * last
-    nearer = distances < last - slack
-    tied = ~nearer & (distances <= last + slack)
-    places = n_neighbors - nearer.sum(axis=1, keepdims=True)
-    return np.asarray(nearer + tied * (places / tied.sum(axis=1, keepdims=True)))
+    return kernels.neighbors.local_graph(squares, min(n_neighbors, len(squares) - 1))
 
 
 AFFINITIES: dict[str, Affinity] = {

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 
+from emvc import kernels
 from emvc._array import BoolArray, FloatArray
 from emvc._validation import View
 from emvc.graphs import scale_view, squared_distances
@@ -42,6 +43,7 @@ _GAP = 1.0
 _TWO_GROUPS = 3.0
 _SUSPICIOUS = 1.5
 _MOST_VIEWS = 0.75
+_SPARSE = 0.2  # share of entries that are not zero up to which adding single ones beats a matrix product
 _CLIP = (-3.0, 8.0)  # one view shall not decide the mean over the views
 
 
@@ -148,8 +150,7 @@ def isolation_scores(view: View, n_neighbors: int = _NEIGHBOR) -> FloatArray:
     if n_samples < _LEAST_SAMPLES:
         return np.zeros(n_samples)
     squares = squared_distances(_clip(scale_view(view, "zscore")))
-    np.fill_diagonal(squares, np.inf)
-    kth = np.partition(squares, n_neighbors - 1, axis=1)[:, n_neighbors - 1]
+    kth = kernels.neighbors.kth_smallest(squares, n_neighbors)
     positive = kth[kth > 0]
     if not positive.size:
         return np.zeros(n_samples)
@@ -221,15 +222,21 @@ def disagreement(transitions: FloatArray, observed: BoolArray) -> FloatArray:
     for k in range(n_views):
         own = between_observed(transitions[k], observed[:, k])
         others = _row_stochastic(total - own)
-        first_own, first_others = own.copy(), others.copy()
-        np.fill_diagonal(first_own, 0.0)
-        np.fill_diagonal(first_others, 0.0)
-        here = _row_stochastic(first_own) @ others
-        there = _row_stochastic(first_others) @ others
-        np.minimum(here, there, out=here)
         comparable = observed[:, k] & (count - observed[:, k] > 0)
-        scores[:, k] = np.where(comparable, 1.0 - here.sum(axis=1), 0.0)
+        scores[:, k] = np.where(comparable, 1.0 - _two_step_overlap(own, others), 0.0)
     return np.asarray(np.clip(scores, 0.0, 1.0))
+
+
+def _two_step_overlap(own: FloatArray, others: FloatArray) -> FloatArray:
+    """Return the overlap of two ways to take two steps, by matrix products unless the graphs are sparse."""
+    if np.count_nonzero(own) * np.count_nonzero(others) <= _SPARSE**2 * own.size * others.size:
+        return kernels.neighbors.two_step_overlap(own, others)
+    first_own, first_others = own.copy(), others.copy()
+    np.fill_diagonal(first_own, 0.0)
+    np.fill_diagonal(first_others, 0.0)
+    here = _row_stochastic(first_own) @ others
+    there = _row_stochastic(first_others) @ others
+    return np.asarray(np.minimum(here, there, out=here).sum(axis=1))
 
 
 def between_observed(matrix: FloatArray, observed: BoolArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -81,27 +81,31 @@ def prepare(
     lost = np.setdiff1d(np.arange(views.n_samples), kept)
     observed = found.observed[kept]
 
-    affinities, distances = [], []
-    for k, (array, name) in enumerate(zip(views.arrays, views.names, strict=True)):
-        inside = np.flatnonzero(observed[:, k])
-        rows = kept[inside]
-        k_neighbors = max(min(n_neighbors, 10), round(n_neighbors * len(inside) / len(kept)))
-        if not features:
-            part = array[rows][:, rows]
-            affinities.append(_scatter(_dense(part), inside, len(kept)))
-            continue
-        scaled = graphs.scale_view(array if len(rows) == views.n_samples else array[rows], scale)
-        if affinity == "local":
-            squares = graphs.squared_distances(scaled)
-            if joint and len(views.arrays) > 1:
-                distances.append(_scatter(squares.copy(), inside, len(kept)))
-            affinities.append(_scatter(graphs.local_graph(squares, k_neighbors), inside, len(kept)))
-        else:
-            assert callable(affinity)
-            affinities.append(_scatter(affinity(scaled, name, k_neighbors), inside, len(kept)))
+    distances: list[FloatArray] | None = [] if joint and affinity == "local" and len(views.arrays) > 1 else None
+
+    def affinities() -> Iterator[FloatArray]:
+        """Yield one graph at a time, and leave its distances for the joint view."""
+        for k, (array, name) in enumerate(zip(views.arrays, views.names, strict=True)):
+            inside = np.flatnonzero(observed[:, k])
+            rows = kept[inside]
+            k_neighbors = max(min(n_neighbors, 10), round(n_neighbors * len(inside) / len(kept)))
+            if not features:
+                part = array[rows][:, rows]
+                yield _scatter(_dense(part), inside, len(kept))
+                continue
+            scaled = graphs.scale_view(array if len(rows) == views.n_samples else array[rows], scale)
+            if affinity == "local":
+                squares = graphs.squared_distances(scaled)
+                if distances is not None:
+                    distances.append(_scatter(squares.copy(), inside, len(kept)))
+                yield _scatter(graphs.local_graph(squares, k_neighbors), inside, len(kept))
+            else:
+                assert callable(affinity)
+                yield _scatter(affinity(scaled, name, k_neighbors), inside, len(kept))
+
     chains = fuse(
-        affinities,
-        distances or None,
+        affinities(),
+        distances,
         observed,
         n_clusters,
         n_neighbors=n_neighbors,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -265,8 +266,9 @@ class EMVC(GraphOptions):
             auto = (2.0 if alone else 1.0) * _AUTO_WEIGHT * math.sqrt(n_clusters / n_kept) / len(chains.weights)
             beta, lam = (self._weight(name, auto) for name in ("beta", "lam"))
             masked = isinstance(solver, ADMM) and not chains.observed.all()
-            transitions = chains.transitions.astype(dtype, copy=False)
-            problem = Problem(transitions, beta, lam, chains.weights, chains.observed if masked else None)
+            chains = replace(chains, transitions=chains.transitions.astype(dtype, copy=False))
+            preparation = replace(preparation, chains=chains)  # lets go of the double-precision chains
+            problem = Problem(chains.transitions, beta, lam, chains.weights, chains.observed if masked else None)
             solution = solve(solver, problem, name="EMVC", max_iter=max_iter, memory=self.memory, verbose=self.verbose)
             labels, embedding, eigenvalues = cluster_chain(
                 solution.consensus, n_clusters, embedding=self.embedding, n_init=self.n_init, rng=rng

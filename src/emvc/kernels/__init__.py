@@ -1,7 +1,7 @@
 """The hot loops, twice with the same signatures.
 
 ``reference`` is plain array API code, readable and valid for any backend; ``fused`` makes one pass over the memory
-for NumPy arrays. ``fused`` is compiled when first used and cached on disk.
+for NumPy arrays. ``neighbors`` has what is done once per graph. Both are compiled when first used and cached on disk.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from emvc.kernels import reference
 
 if TYPE_CHECKING:
-    from emvc.kernels import fused
+    from emvc.kernels import fused, neighbors
 
-__all__ = ["fused", "reference"]
+__all__ = ["fused", "neighbors", "reference"]
 
 
 def __getattr__(name: str) -> ModuleType:
-    if name == "fused":  # numba takes longer to import than everything else together
-        return importlib.import_module("emvc.kernels.fused")
+    if name in ("fused", "neighbors"):  # numba takes longer to import than everything else together
+        return importlib.import_module(f"emvc.kernels.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -19,8 +19,7 @@ from emvc.solvers._loop import Certificate, Check, Status
 from emvc.solvers._svt import SingularValueThreshold, Thresholded, spectral_norm_bound
 
 _EXACT_CHECK = 300  # up to this size the singular values of P cost less than the rest of a check
-_EXACT_LIMIT = 6000  # up to this size the singular values of P are worth computing to end a run
-_GRAM_TOL = 1e-4  # from this tolerance on the Gram matrix is accurate enough for that
+_EXACT_FINISH = 800  # up to this size the reported objective is exact
 _IMBALANCE = 5.0  # residuals this far apart change the penalty
 _LEAST_WEIGHT = 5e-3  # for the first penalty: with smaller weights the nuclear norm decides everything
 _TINY = 1e-300
@@ -46,14 +45,14 @@ class SplitState:
     penalty_changes: int = 0
     bound: float = -math.inf
 
-    nuclear_norm: float | None = None
-    """Nuclear norm of the consensus, where it is known."""
+    certified: bool = False
+    """Whether the proven bound has seen the present multipliers."""
 
     def threshold(self) -> None:
         """Do the proximal step of the nuclear norm."""
         step = 1.0 / (self.penalty * self.low_rank_weight)
         self.spectrum = self.svt(self.low_rank_point, step, out=self.low_rank)
-        self.nuclear_norm = None
+        self.certified = False
 
     @property
     def multiplier_scale(self) -> float:
@@ -138,7 +137,7 @@ class SplitSolver(Generic[State]):
         """Measure the gap, certify it when it is small enough, and balance the penalty."""
         measures = self._measure(problem, state)
         bound = max(state.bound, _scaled_bound(state, measures))
-        objective = self._upper_bound(problem, state, measures, bound)
+        objective = self._upper_bound(problem, state, measures)
         done = None
         if relative_gap(objective, bound) <= self.tol:
             self._certify(state, measures)
@@ -161,24 +160,25 @@ class SplitSolver(Generic[State]):
         """Return the feasible consensus with its certified objective and bound."""
         measures = self._measure(problem, state)
         self._certify(state, measures)
-        objective = self._upper_bound(problem, state, measures, state.bound)
+        objective = self._upper_bound(problem, state, measures, end=True)
         consensus = state.consensus.astype(np.float64, copy=False)
         if state.consensus.dtype != np.float64:
             consensus /= consensus.sum(axis=1, keepdims=True)
         return Certificate(consensus, objective, state.bound, state.spectrum.rank)
 
-    def _upper_bound(self, problem: Decomposition, state: State, measures: Measures, bound: float) -> float:
-        """Return the objective at the consensus where it decides, else a bound that needs no singular values of it."""
-        small = min(problem.shape) <= _EXACT_CHECK
-        hopeful = state.spectrum.nuclear_norm + measures.error_penalty
-        if small or (min(problem.shape) <= _EXACT_LIMIT and relative_gap(hopeful, bound) <= self.tol):
-            if state.nuclear_norm is None:
-                state.nuclear_norm = _nuclear_norm(state.consensus, gram=not small and self.tol >= _GRAM_TOL)
-            return state.nuclear_norm + measures.error_penalty
-        return hopeful + math.sqrt(min(problem.shape) * measures.low_rank_residual)
+    def _upper_bound(self, problem: Decomposition, state: State, measures: Measures, *, end: bool = False) -> float:
+        """Return the objective at the consensus, or above a certain size a bound that needs no singular values."""
+        if min(problem.shape) <= (_EXACT_FINISH if end else _EXACT_CHECK):
+            nuclear_norm = float(scipy.linalg.svdvals(state.consensus, check_finite=False).sum())
+        else:
+            nuclear_norm = state.spectrum.nuclear_norm + math.sqrt(min(problem.shape) * measures.low_rank_residual)
+        return nuclear_norm + measures.error_penalty
 
     def _certify(self, state: State, measures: Measures) -> None:
         """Raise the proven bound: multipliers are scaled down by a proven bound on the norm of Z."""
+        if state.certified:
+            return
+        state.certified = True
         scale = state.multiplier_scale * state.low_rank_weight
         multiplier = scale * (state.low_rank_point.astype(np.float64) - state.low_rank)
         norm = max(1.0, spectral_norm_bound(multiplier, slack=0.01 * self.tol))
@@ -201,16 +201,6 @@ class SplitSolver(Generic[State]):
             state.penalty *= factor
             state.ratio = 1.0 / factor
             state.penalty_changes += 1
-
-
-def _nuclear_norm(matrix: FloatArray, *, gram: bool) -> float:
-    """Return the sum of the singular values, or by the Gram matrix an upper bound that rounding cannot break."""
-    if not gram:
-        return float(scipy.linalg.svdvals(matrix, check_finite=False).sum())
-    wide = np.asarray(matrix, dtype=np.float64)
-    squares = np.linalg.eigvalsh(wide.T @ wide)
-    rounding = len(squares) * float(np.finfo(np.float64).eps) * squares[-1]
-    return float(np.sqrt(np.maximum(squares, 0.0) + rounding).sum())
 
 
 def _scaled_bound(state: SplitState, measures: Measures) -> float:

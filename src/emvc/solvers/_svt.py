@@ -23,6 +23,8 @@ from emvc._array import FloatArray
 
 _GUARD = 8  # least number of vectors kept beyond the rank, so that a growing rank is seen in time
 _GUARD_SHARE = 0.2  # and as a share of the rank, for spectra that are dense around the threshold
+_FIRST_BLOCK = 64  # random vectors in the first try
+_FRESH_STEPS = 2  # power steps of random vectors before they join the block
 _SUBSPACE_LIMIT = 0.25  # beyond this share of the columns the Gram matrix is faster
 _FULL_LIMIT = 0.35  # beyond this share all eigenvectors are faster than a subset
 _TINY = 1e-6  # smaller singular values, relative to the largest, are as good as zero in a carried block
@@ -52,10 +54,12 @@ class SingularValueThreshold:
         self._left: FloatArray | None = None
         self._caution = 1
         self._full = False
+        self._exact = accuracy is not None
 
     def forget(self) -> None:
         """Make the next call exact and carry a larger block from then on: the last one missed a direction."""
         self._left = None
+        self._exact = True
         self._caution = min(2 * self._caution, 2**10)
 
     def _guard(self, rank: int) -> int:
@@ -67,11 +71,38 @@ class SingularValueThreshold:
             out[...] = 0.0
             return Thresholded(0.0, 0)
         found = self._by_subspace(matrix, threshold)
+        if found is None and not self._exact:
+            found = self._by_larger_block(matrix, threshold)
         if found is None:
             found = self._by_gram(matrix, threshold)
         images, vectors, values = found
         np.matmul(images * (1.0 - threshold / values), vectors.T, out=out)
         return Thresholded(float(np.sum(values - threshold)), len(values))
+
+    def _by_larger_block(
+        self, matrix: FloatArray, threshold: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """Add random vectors to the block, or start one, until the rank fits: early iterates need not be accurate."""
+        n_columns = matrix.shape[1]
+        rng = np.random.default_rng(n_columns)
+        while True:
+            size = _FIRST_BLOCK if self._left is None else self._left.shape[1]
+            if size + (0 if self._left is None else size) > _SUBSPACE_LIMIT * n_columns:
+                self._left = None
+                return None
+            fresh = rng.standard_normal((n_columns, size)).astype(matrix.dtype)
+            for _ in range(_FRESH_STEPS):
+                basis = _orthonormalize(matrix.T @ (matrix @ fresh))
+                if basis is None:
+                    self._left = None
+                    return None
+                fresh = basis
+            images = matrix @ fresh
+            images /= np.linalg.norm(images, axis=0)
+            self._left = images if self._left is None else np.hstack([self._left, images])
+            found = self._by_subspace(matrix, threshold)
+            if found is not None:
+                return found
 
     def _by_subspace(self, matrix: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """Return images, right vectors and singular values above the threshold, or None if not to be trusted.
@@ -120,6 +151,8 @@ class SingularValueThreshold:
         if rank + guard <= _SUBSPACE_LIMIT * n_columns:
             padding = np.random.default_rng(n_columns).standard_normal((n_columns, guard)).astype(matrix.dtype)
             self._left = np.hstack([images[:, ::-1] / values[::-1], matrix @ (padding / math.sqrt(n_columns))])
+        else:
+            self._exact = True  # no random block would be large enough
         self._full = rank > _FULL_LIMIT * n_columns
         return images, above, values
 

@@ -1,0 +1,203 @@
+"""Fused passes over distance and neighbour matrices, one row at a time and in parallel.
+
+Only the neighbours of a sample, a few per cent of a row, are exponentiated and multiplied. Every row is handled by one
+task in a fixed order, so the result does not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+
+from emvc._array import FloatArray, IntArray
+
+_TIES = 1e-9  # relative difference up to which two distances are equal
+_TILE = 64  # rows and columns that are symmetrised at a time
+
+
+@njit(cache=True)
+def _select(values: Any, rank: int) -> float:
+    """Return the entry that would be at ``rank`` if the values were sorted; they are rearranged."""
+    low, high = 0, values.shape[0] - 1
+    while low < high:
+        middle = (low + high) // 2
+        a, b, c = values[low], values[middle], values[high]
+        pivot = max(min(a, b), min(max(a, b), c))
+        i, j = low, high
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if rank <= j:
+            high = j
+        elif rank >= i:
+            low = i
+        else:
+            break
+    return float(values[rank])
+
+
+@njit(cache=True, parallel=True)
+def _kth_smallest(matrix: Any, rank: int, out: Any) -> None:
+    n = matrix.shape[0]
+    for i in prange(n):
+        row = np.empty(n - 1, matrix.dtype)
+        row[:i] = matrix[i, :i]
+        row[i:] = matrix[i, i + 1 :]
+        out[i] = _select(row, rank)
+
+
+def kth_smallest(matrix: FloatArray, k: int) -> FloatArray:
+    """Return the k-th smallest entry of each row of a square matrix, its diagonal left out."""
+    out = np.empty(len(matrix))
+    _kth_smallest(matrix, k - 1, out)
+    return out
+
+
+@njit(cache=True, parallel=True)
+def _local_scale(squares: Any, last: Any, n_neighbors: int, share: Any, scale: Any) -> None:
+    n = squares.shape[0]
+    for i in prange(n):
+        slack = _TIES * last[i]
+        nearer, tied = 0, 0
+        near_sum, tied_sum = 0.0, 0.0
+        for j in range(n):
+            if j != i:
+                square = squares[i, j]
+                if square < last[i] - slack:
+                    nearer += 1
+                    near_sum += np.sqrt(square)
+                elif square <= last[i] + slack:
+                    tied += 1
+                    tied_sum += np.sqrt(square)
+        share[i] = (n_neighbors - nearer) / tied
+        scale[i] = (near_sum + share[i] * tied_sum) / n_neighbors
+
+
+@njit(cache=True, parallel=True)
+def _local_weights(squares: Any, last: Any, share: Any, scale: Any, floor: float) -> None:
+    n = squares.shape[0]
+    for i in prange(n):
+        slack = _TIES * last[i]
+        total = 0.0
+        for j in range(n):
+            square = squares[i, j]
+            if j == i or square < last[i] - slack:
+                part = 1.0
+            elif square <= last[i] + slack:
+                part = share[i]
+            else:
+                part = 0.0
+            if part > 0.0:
+                width = max((np.sqrt(square) + scale[i] + scale[j]) / 6.0, floor)
+                part *= np.exp(-square / (2.0 * width * width))
+                total += part
+            squares[i, j] = part
+        for j in range(n):
+            squares[i, j] /= total
+
+
+@njit(cache=True, parallel=True)
+def _symmetrize(matrix: Any) -> None:
+    n = matrix.shape[0]
+    n_tiles = (n + _TILE - 1) // _TILE
+    for tile in prange(n_tiles):
+        for other in range(tile + 1):
+            for i in range(tile * _TILE, min((tile + 1) * _TILE, n)):
+                for j in range(other * _TILE, min((other + 1) * _TILE, i + 1)):
+                    total = matrix[i, j] + matrix[j, i]
+                    matrix[i, j] = total
+                    matrix[j, i] = total
+
+
+def local_graph(squares: FloatArray, n_neighbors: int) -> FloatArray:
+    """Turn squared distances into the graph of `emvc.graphs.local_affinity`, in place."""
+    n_samples = len(squares)
+    last = kth_smallest(squares, n_neighbors)
+    share, scale = np.empty(n_samples), np.empty(n_samples)
+    _local_scale(squares, last, n_neighbors, share, scale)
+    # Samples with many duplicates have scale zero; if all have, every distance is zero and any width will do.
+    floor = 1e-3 * float(np.median(scale)) or 1e-6 * float(scale.max()) or 1.0
+    _local_weights(squares, last, share, scale, floor)
+    _symmetrize(squares)
+    return squares
+
+
+@njit(cache=True, parallel=True)
+def _count(matrix: Any, counts: Any) -> None:
+    for i in prange(matrix.shape[0]):
+        count = 0
+        for j in range(matrix.shape[1]):
+            if matrix[i, j] != 0.0:
+                count += 1
+        counts[i] = count
+
+
+@njit(cache=True, parallel=True)
+def _fill(matrix: Any, starts: Any, columns: Any, values: Any) -> None:
+    for i in prange(matrix.shape[0]):
+        position = starts[i]
+        for j in range(matrix.shape[1]):
+            if matrix[i, j] != 0.0:
+                columns[position] = j
+                values[position] = matrix[i, j]
+                position += 1
+
+
+def compress(matrix: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return starts of rows, columns and values of the entries that are not zero."""
+    counts = np.empty(len(matrix), dtype=np.int64)
+    _count(matrix, counts)
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    columns, values = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1])
+    _fill(matrix, starts, columns, values)
+    return starts, columns, values
+
+
+@njit(cache=True)
+def _step_twice(i: int, first: Any, second: Any, out: Any) -> None:
+    """Write two steps from sample ``i``, the first one along ``first`` and away from ``i``."""
+    starts, columns, values = first
+    out[:] = 0.0
+    total = 0.0
+    for p in range(starts[i], starts[i + 1]):
+        if columns[p] != i:
+            total += values[p]
+    if total <= 0.0:
+        return
+    for p in range(starts[i], starts[i + 1]):
+        j = columns[p]
+        if j != i:
+            weight = values[p] / total
+            for q in range(second[0][j], second[0][j + 1]):
+                out[second[1][q]] += weight * second[2][q]
+
+
+@njit(cache=True, parallel=True)
+def _two_step_overlap(own: Any, others: Any, overlap: Any) -> None:
+    n = overlap.shape[0]
+    for i in prange(n):
+        here, there = np.empty(n), np.empty(n)
+        _step_twice(i, own, others, here)
+        _step_twice(i, others, others, there)
+        total = 0.0
+        for j in range(n):
+            total += min(here[j], there[j])
+        overlap[i] = total
+
+
+def two_step_overlap(own: FloatArray, others: FloatArray) -> FloatArray:
+    """Return how much two steps, the first by ``own`` or by ``others`` and the second by ``others``, have in common.
+
+    ``others`` is row-stochastic. The first step leaves the sample.
+    """
+    overlap = np.empty(len(own))
+    _two_step_overlap(compress(own), compress(others), overlap)
+    return overlap
