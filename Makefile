@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO_DIR ?= emvc-demo
+PEERS := .venv-peers
 
 .PHONY: demo test lint examples bench robustness reproduce clean
 .DEFAULT_GOAL := test
@@ -24,6 +25,12 @@ $(VENV)/installed-lint: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[test,lint]'
 	@touch $(VENV)/installed $(VENV)/installed-test $@
 
+# Other packages, to be compared with: they need an older scikit-learn.
+$(PEERS)/installed:
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet imml mvlearn snfpy 'scikit-learn<1.8'
+	@touch $@
+
 demo: $(VENV)/installed
 	$(BIN)/emvc demo --output $(DEMO_DIR)
 
@@ -39,11 +46,13 @@ lint: $(VENV)/installed-lint
 examples: $(VENV)/installed
 	@for script in examples/*.py; do echo "$$script"; MPLBACKEND=agg $(BIN)/python -W error $$script || exit 1; done
 
-bench: $(VENV)/installed-test
+bench: $(VENV)/installed-test $(PEERS)/installed
+	$(BIN)/python benchmarks/speed.py --peers $(PEERS)/bin/python --output docs/images
 	$(BIN)/python benchmarks/foundation.py
 
-robustness: $(VENV)/installed-test
-	$(BIN)/python benchmarks/robustness.py
+robustness: $(VENV)/installed-test $(PEERS)/installed
+	$(BIN)/python benchmarks/graphs.py
+	EMVC_PEERS=$(PEERS)/bin/python $(BIN)/python benchmarks/robustness.py
 
 reproduce: $(VENV)/installed
 	$(BIN)/emvc reproduce --jobs 2 --output emvc-reproduction

@@ -9,10 +9,12 @@ the number of clusters. Every figure is a mean over seeds; no label is used but 
 from __future__ import annotations
 
 import argparse
+import os
 import time
 import warnings
 
 import numpy as np
+from peers import run_peers
 from sklearn.metrics import roc_auc_score
 
 from emvc import EMVC, FeatureConcatenation, KernelAddition, datasets
@@ -34,6 +36,8 @@ CLEAN = {
 """Best accuracy and NMI of five published tools on each set."""
 
 DAMAGED = ("webkb", "bbcsport", "handwritten", "msrc_v1")
+PEERS = os.environ.get("EMVC_PEERS", "")
+"""Python of an environment with the other packages; see peers.py."""
 MISMATCHED = ("bbcsport", "3sources", "100leaves", "handwritten")
 
 
@@ -178,18 +182,39 @@ def noise_view(names, seeds):
 
 
 def missing(names, seeds):
-    head("Samples missing from one random view each", "data", "share", "NMI", "complete", "ratio")
+    head("Samples missing from one random view each", "data", "share", "NMI", "complete", "ratio", "NEMO, same masks")
     for name in names or DAMAGED:
         data = datasets.load(name)
         intact = reseed(fit(data.views, data, 0), data, seeds)[1]
         for share in (0.1, 0.3, 0.5):
-            runs = []
+            runs, others = [], []
             for seed in seeds:
                 rng, views = np.random.default_rng(seed), dense(data.views)
                 for i in rng.choice(len(data.labels), int(share * len(data.labels)), replace=False):
                     views[rng.integers(len(views))][i] = np.nan
                 runs.append(scores(data, fit(views, data, seed).labels_)[1])
-            show(name, share, float(np.mean(runs)), intact, float(np.mean(runs) / intact))
+                others.append(peer(views, data, "nemo")[1])
+            show(name, share, float(np.mean(runs)), intact, float(np.mean(runs) / intact), float(np.mean(others)))
+
+
+def peer(views, data, name):
+    """Return accuracy and NMI of another package, NaN where there is none or it fails."""
+    if not PEERS:
+        return np.full(2, np.nan)
+    found = run_peers(PEERS, views, data.n_clusters, [name])[name]
+    if "error" in found:
+        print(f"{name} on {data.name}: {found['error']}")
+        return np.full(2, np.nan)
+    return scores(data, np.asarray(found["labels"]))
+
+
+def others(names, _seeds):
+    """Other packages with their defaults on clean data."""
+    head("Other packages, clean data, accuracy/NMI", "data", "NEMO", "SNF", "co-regularised", "joined features")
+    for name in names or CLEAN:
+        data = datasets.load(name)
+        cells = [peer(dense(data.views), data, method) for method in ("nemo", "snf", "coreg", "joined")]
+        show(name, *("{:.3f}/{:.3f}".format(*cell) for cell in cells))
 
 
 def hard(_names, seeds):
@@ -231,6 +256,7 @@ PARTS = {
     "missing": missing,
     "hard": hard,
     "number": number,
+    "others": others,
 }
 
 if __name__ == "__main__":

@@ -1,0 +1,83 @@
+"""Other packages on one data file, in an environment of their own; prints one JSON object.
+
+    python benchmarks/peers.py data.npz n_clusters method...
+
+The file holds the views as v0, v1, ...; rows of NaN are samples that are missing from a view. Methods are ``nemo``
+(imml), ``coreg`` (mvlearn), ``snf`` (snfpy and spectral clustering) and ``joined`` (k-means on standardised joined
+features). This file must not import emvc: the packages need an older scikit-learn.
+"""
+
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+warnings.filterwarnings("ignore")
+
+
+def nemo(views, n_clusters):
+    from imml.cluster import NEMO
+
+    return NEMO(n_clusters=n_clusters, random_state=0).fit_predict(views)
+
+
+def coreg(views, n_clusters):
+    from mvlearn.cluster import MultiviewCoRegSpectralClustering
+
+    return MultiviewCoRegSpectralClustering(n_clusters=n_clusters, random_state=0).fit_predict(views)
+
+
+def snf(views, n_clusters):
+    import snf as package
+    from sklearn.cluster import spectral_clustering
+
+    fused = package.snf(package.make_affinity(views))
+    return spectral_clustering(fused, n_clusters=n_clusters, random_state=0)
+
+
+def joined(views, n_clusters):
+    from sklearn.cluster import KMeans
+    from sklearn.preprocessing import StandardScaler
+
+    features = np.hstack([StandardScaler().fit_transform(view) for view in views])
+    return KMeans(n_clusters, n_init=10, random_state=0).fit_predict(features)
+
+
+METHODS = {"nemo": nemo, "coreg": coreg, "snf": snf, "joined": joined}
+
+
+def run_peers(python, views, n_clusters, names):
+    """Return what the packages make of the views, by name: this file, run by the Python of their environment."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "views.npz"
+        np.savez(path, **{f"v{k}": view for k, view in enumerate(views)})
+        command = [python, __file__, str(path), str(n_clusters), *names]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def main(path, n_clusters, *names):
+    with np.load(path) as stored:
+        views = [stored[f"v{k}"] for k in range(len(stored.files))]
+    small = [view[: min(len(view), 150)] for view in views]
+    results = {}
+    for name in names:
+        with contextlib.suppress(Exception):  # too few samples for the method: then its first call is measured too
+            METHODS[name](small, min(int(n_clusters), 3))  # imports and first calls are not measured
+        start = time.perf_counter()
+        try:
+            labels = np.asarray(METHODS[name]([view.copy() for view in views], int(n_clusters)))
+            results[name] = {"seconds": time.perf_counter() - start, "labels": labels.tolist()}
+        except Exception as error:  # reported, not hidden: the reader sees which peer cannot do the job
+            results[name] = {"error": f"{type(error).__name__}: {error}"}
+    print(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

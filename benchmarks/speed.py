@@ -1,0 +1,269 @@
+"""Speed as ratios within one run: against plain NumPy, the published algorithm written plainly, and other packages.
+
+    python benchmarks/speed.py [--parts solve,passes,alm,peers,growth,start] [--peers PYTHON] [--output DIR]
+
+``--peers`` is the Python of an environment with imml, mvlearn, snfpy and scikit-learn < 1.8; `make bench` makes one.
+Prints Markdown tables, and with ``--output`` writes the plot of the growth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import naive
+import numba
+import numpy as np
+import scipy
+import sklearn
+from peers import run_peers
+from sklearn.metrics import normalized_mutual_info_score
+
+from emvc import EMVC, datasets
+from emvc.estimators._robust import prepare
+from emvc.graphs import default_n_neighbors
+from emvc.kernels import fused
+from emvc.problem import Problem
+from emvc.solvers import ADMM, ALM, run
+
+
+def generated(n_samples, n_views, seed=0, n_clusters=10):
+    """Return Gaussian clusters seen from several sides, and their labels."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, n_clusters, n_samples)
+    sizes = (20, 40, 30, 25)[:n_views]
+    return [
+        rng.standard_normal((n_clusters, d))[labels] * 1.2 + rng.standard_normal((n_samples, d)) for d in sizes
+    ], labels
+
+
+def show(*cells):
+    print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
+
+
+def head(title, *columns):
+    print(f"\n### {title}\n")
+    show(*columns)
+    show(*["---"] * len(columns))
+
+
+def best_of(function, repeats):
+    """Return the shortest time of several, and the last result."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        result = function()
+        times.append(time.perf_counter() - start)
+    return min(times), result
+
+
+def problem_of(n_samples, n_views, dtype=np.float64):
+    """Return the problem that the default settings make of generated data, without a joint view."""
+    from emvc._validation import check_views
+
+    views, _ = generated(n_samples, n_views)
+    ready = prepare(
+        check_views(views), 10, affinity="local", scale="auto", n_neighbors=default_n_neighbors(n_samples, 10),
+        screening=False, joint=False, weigh=False,
+    )  # fmt: skip
+    weight = 4.0 * math.sqrt(10 / n_samples) / n_views
+    return Problem(ready.chains.transitions.astype(dtype), weight, weight, ready.chains.weights)
+
+
+def solve():
+    head("Certified solve, N = 1000, K = 3, gap 1e-3", "version", "iterations", "gap", "seconds", "ratio")
+    double = problem_of(1000, 3)
+    single = problem_of(1000, 3, np.float32)
+    for problem in (double, single):
+        run(ADMM(), problem, max_iter=5)  # compilation
+    plain, (_, gap, iterations) = best_of(
+        lambda: naive.solve(double.transitions, double.beta, double.lam, double.weights), 1
+    )
+    show("plain NumPy", iterations, f"{gap:.1e}", f"{plain:.2f}", "1")
+    for name, problem in (("float64", double), ("float32", single)):
+        seconds, solution = best_of(lambda problem=problem: run(ADMM(), problem), 3)
+        show(f"emvc, {name}", solution.n_iter, f"{solution.gap:.1e}", f"{seconds:.2f}", f"{plain / seconds:.1f}")
+
+
+def passes():
+    head("Element-wise work of one iteration, N = 2000, K = 3", "what", "ms", "ratio")
+    for dtype in (np.float64, np.float32):
+        problem = problem_of(2000, 3, dtype)
+        solver = ADMM()
+        state = solver.init(problem, np.random.default_rng(0))
+        for _ in range(3):
+            solver.step(problem, state)
+
+        def sweep(problem=problem, state=state, solver=solver):
+            fused.sweep(
+                problem.transitions, *state.arrays, state.thresholds, *state.observed, relaxation=solver.relaxation,
+                ratio=1.0, low_rank_weight=state.low_rank_weight,
+            )  # fmt: skip
+
+        arrays = [
+            problem.transitions,
+            *(a for a in state.arrays if a.ndim >= 2 and a.size >= problem.transitions[0].size),
+        ]
+        targets = [np.empty_like(a) for a in arrays]
+
+        def copy(arrays=arrays, targets=targets):
+            for target, array in zip(targets, arrays, strict=True):
+                np.copyto(target, array)
+
+        copied, swept = best_of(copy, 7)[0], best_of(sweep, 7)[0]
+        show(f"copying the same arrays, {np.dtype(dtype).name}", f"{1e3 * copied:.1f}", "1")
+        show(f"one sweep, {np.dtype(dtype).name}", f"{1e3 * swept:.1f}", f"{swept / copied:.2f}")
+    matrix = np.random.default_rng(0).standard_normal((2000, 2000)) / 40
+    fused.project_simplex(matrix)
+    sort, newton = (
+        best_of(lambda: naive.project_simplex(matrix), 3)[0],
+        best_of(lambda: fused.project_simplex(matrix), 7)[0],
+    )
+    show("simplex projection by sorting", f"{1e3 * sort:.1f}", "1")
+    show("simplex projection, fused", f"{1e3 * newton:.1f}", f"{sort / newton:.1f}x faster")
+
+
+def alm():
+    head("Published algorithm on WebKB, beta = 1e-3, lam = 1e-2", "version", "iterations", "seconds", "ratio")
+    from emvc.graphs import compute_affinity, stack_transitions
+
+    data = datasets.load("webkb")
+    affinities = [compute_affinity(np.asarray(view), "rbf") for view in data.views]
+    transitions = stack_transitions(affinities, len(affinities), len(data.labels))
+    problem = Problem(transitions, 1e-3, 1e-2)
+    run(ALM(), problem, max_iter=3)
+    plain, (consensus, iterations) = best_of(lambda: naive.published(transitions, 1e-3, 1e-2), 1)
+    seconds, solution = best_of(lambda: run(ALM(), problem), 2)
+    show("plain transcription", iterations, f"{plain:.2f}", "1")
+    show("`alm`", solution.n_iter, f"{seconds:.2f}", f"{plain / seconds:.1f}")
+    print(f"\nlargest difference of the two results: {np.abs(consensus - solution.consensus).max():.1e}")
+
+
+def peers(python):
+    head("Default fit against other packages, K = 2, 10 clusters", "N", "method", "NMI", "seconds", "ratio to emvc")
+    if not python:
+        print("\nnot measured: no environment with the other packages (--peers)")
+        return
+    for n_samples in (1000, 4000):
+        views, labels = generated(n_samples, 2)
+        EMVC(10, random_state=0).fit(generated(400, 2)[0])
+        seconds, model = best_of(lambda views=views: EMVC(10, random_state=0).fit(views), 2)
+        show(n_samples, "emvc", f"{normalized_mutual_info_score(labels, model.labels_):.3f}", f"{seconds:.2f}", "1")
+        for name, found in run_peers(python, views, 10, ("nemo", "coreg", "snf", "joined")).items():
+            if "error" in found:
+                show(n_samples, name, "-", found["error"], "-")
+            else:
+                nmi = normalized_mutual_info_score(labels, found["labels"])
+                show(n_samples, name, f"{nmi:.3f}", f"{found['seconds']:.2f}", f"{found['seconds'] / seconds:.1f}")
+
+
+_FIT = """
+import json, resource, sys, time
+sys.path.insert(0, sys.argv[3])
+import speed
+from emvc import EMVC
+n, k = int(sys.argv[1]), int(sys.argv[2])
+EMVC(10, random_state=0).fit(speed.generated(300, k)[0])
+views, _ = speed.generated(n, k)
+base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+start = time.perf_counter()
+model = EMVC(10, random_state=0).fit(views)
+seconds = time.perf_counter() - start
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(json.dumps([seconds, (peak - base) * 1024 / 8 / n**2, model.rank_, model.n_iter_]))
+"""
+
+
+def growth(folder):
+    n_views = 2
+    head(
+        "Growth of the default fit, K = 2", "N", "seconds", "iterations", "rank", "peak memory, words / N^2",
+        f"3K + 6 = {3 * n_views + 6}",
+    )  # fmt: skip
+    sizes, times = (1000, 2000, 4000, 8000), []
+    for n_samples in sizes:
+        command = [sys.executable, "-c", _FIT, str(n_samples), str(n_views), str(Path(__file__).parent)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        seconds, words, rank, iterations = json.loads(done.stdout.strip().splitlines()[-1])
+        times.append(seconds)
+        show(
+            n_samples,
+            f"{seconds:.2f}",
+            iterations,
+            rank,
+            f"{words:.1f}",
+            "holds" if words <= 3 * n_views + 6 else "missed",
+        )
+    exponent = math.log(times[-1] / times[0]) / math.log(sizes[-1] / sizes[0])
+    print(f"\ntime grows as N^{exponent:.2f} between N = {sizes[0]} and {sizes[-1]}")
+    if folder:
+        plot(sizes, times, exponent, Path(folder))
+
+
+def plot(sizes, times, exponent, folder):
+    import matplotlib.pyplot as plt
+
+    folder.mkdir(parents=True, exist_ok=True)
+    figure, axes = plt.subplots(figsize=(4.2, 3.0), layout="constrained")
+    axes.loglog(sizes, times, "o-", color="#0072B2", label=f"default fit, $N^{{{exponent:.2f}}}$")
+    axes.loglog(sizes, times[0] * (np.array(sizes) / sizes[0]) ** 2.0, ":", color="0.4", label="$N^2$")
+    axes.loglog(sizes, times[0] * (np.array(sizes) / sizes[0]) ** 3.0, "--", color="0.6", label="$N^3$")
+    axes.set_xticks(sizes, [str(size) for size in sizes])
+    axes.minorticks_off()
+    axes.set(xlabel="samples", ylabel="seconds")
+    axes.legend(frameon=False)
+    figure.savefig(folder / "growth.png", dpi=160)
+    plt.close(figure)
+
+
+def start():
+    head("Start", "what", "seconds")
+    command = [
+        sys.executable,
+        "-c",
+        "import time; s = time.perf_counter(); import emvc; print(time.perf_counter() - s)",
+    ]
+    runs = [float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) for _ in range(3)]
+    show("`import emvc`, best of three", f"{min(runs):.2f}")
+    code = (
+        "import time, numpy as np; from emvc import EMVC; r = np.random.default_rng(0); v = [r.random((60, 5))] * 2;"
+        "s = time.perf_counter(); EMVC(2).fit(v); a = time.perf_counter(); EMVC(2).fit(v);"
+        "print(a - s - (time.perf_counter() - a))"
+    )
+    runs = [
+        float(
+            subprocess.run(
+                [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True
+            ).stdout
+        )
+        for _ in range(3)
+    ]
+    show("first fit of a process beyond the second (loading compiled code)", f"{min(runs[1:]):.2f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--parts", default="solve,passes,alm,peers,growth,start")
+    parser.add_argument("--peers", default=os.environ.get("EMVC_PEERS", ""))
+    parser.add_argument("--output", default="")
+    arguments = parser.parse_args()
+    versions = ", ".join(f"{m.__name__} {m.__version__}" for m in (np, scipy, sklearn, numba))
+    print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {versions}")
+    for part in arguments.parts.split(","):
+        if part == "peers":
+            peers(arguments.peers)
+        elif part == "growth":
+            growth(arguments.output)
+        else:
+            {"solve": solve, "passes": passes, "alm": alm, "start": start}[part]()
+
+
+if __name__ == "__main__":
+    main()
