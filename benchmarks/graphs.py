@@ -2,8 +2,8 @@
 
     python benchmarks/graphs.py [--datasets webkb,...] [--seeds 3]
 
-One row per graph, one column per data set, NMI averaged over the seeds of k-means; then the mean over the data sets and the
-mean of the differences from the best graph on each. The choice is made by the last two columns, not by any single set.
+One row per graph, one column per data set, NMI averaged over the seeds of k-means; then the mean over the data sets and
+the mean of the differences from the best graph on each. The choice is made by the last two columns, not by any single set.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from emvc.metrics import clustering_scores
 DATA = ("webkb", "bbcsport", "3sources", "msrc_v1", "100leaves", "handwritten", "citeseer", "scene15")
 
 
-def neighbors(rule):
-    return lambda n_samples, n_clusters: max(2, min(n_samples - 1, rule(n_samples, n_clusters)))
+def neighbors(n_samples, n_clusters, rule):
+    """Return the number of neighbours by a rule, a number or an expression in N and k."""
+    number = {"N/2k": n_samples / (2 * n_clusters), "sqrt(N)": n_samples**0.5}.get(rule, rule)
+    return max(2, min(n_samples - 1, round(float(number))))
 
 
 GRAPHS = {
     "local, max(10, N/4k) neighbours": {"affinity": "local"},
-    "local, 10 neighbours": {"affinity": "local", "n_neighbors": neighbors(lambda n, k: 10)},
-    "local, 30 neighbours": {"affinity": "local", "n_neighbors": neighbors(lambda n, k: 30)},
-    "local, N/2k neighbours": {"affinity": "local", "n_neighbors": neighbors(lambda n, k: n // (2 * k))},
-    "local, sqrt(N) neighbours": {"affinity": "local", "n_neighbors": neighbors(lambda n, k: round(n**0.5))},
+    "local, 10 neighbours": {"affinity": "local", "n_neighbors": 10},
+    "local, 30 neighbours": {"affinity": "local", "n_neighbors": 30},
+    "local, N/2k neighbours": {"affinity": "local", "n_neighbors": "N/2k"},
+    "local, sqrt(N) neighbours": {"affinity": "local", "n_neighbors": "sqrt(N)"},
     "local, z-scores always": {"affinity": "local", "scale": "zscore"},
     "local, unit rows always": {"affinity": "local", "scale": "unit"},
     "local, raw features": {"affinity": "local", "scale": None},
@@ -51,8 +53,8 @@ def main():
         data = datasets.load(name)
         for row, settings in enumerate(GRAPHS.values()):
             chosen = dict(settings)
-            if callable(chosen.get("n_neighbors")):
-                chosen["n_neighbors"] = chosen["n_neighbors"](len(data.labels), data.n_clusters)
+            if "n_neighbors" in chosen:
+                chosen["n_neighbors"] = neighbors(len(data.labels), data.n_clusters, chosen["n_neighbors"])
             found = [
                 clustering_scores(
                     data.labels, KernelAddition(data.n_clusters, random_state=seed, **chosen).fit_predict(data.views)

@@ -30,6 +30,7 @@ _N_SUBSETS = 6
 _SUBSET = 0.8
 _N_INIT = 5
 _MOST = 20
+_NEAR_THE_END = 0.75  # a best number beyond this share of the largest one calls for larger ones
 
 
 def choose_n_clusters(
@@ -42,7 +43,7 @@ def choose_n_clusters(
     chains : Chains
         The fused views, with graphs for `WIDTH` clusters.
     candidates : sequence of int or None
-        Numbers to try; None for 2 to 20.
+        Numbers to try; None for 2 to 20, and more if the best of these is close to 20.
     rng : Generator
         Source of the subsets and of the seeds of k-means.
 
@@ -55,14 +56,55 @@ def choose_n_clusters(
         ``n_clusters``, ``modularity``, ``stability``, ``agreement`` and their product, ``score``, for each candidate.
     """
     n_samples = chains.transitions.shape[1]
-    if candidates is None:
-        candidates = range(2, max(3, min(_MOST, n_samples // 5) + 1))
-    candidates = sorted({check_integer(c, "n_clusters", least=2) for c in candidates})
-    if not candidates or candidates[-1] >= n_samples:
+    chosen = range(2, max(3, min(_MOST, n_samples // 5) + 1)) if candidates is None else candidates
+    numbers = sorted({check_integer(c, "n_clusters", least=2) for c in chosen})
+    if not numbers or numbers[-1] >= n_samples:
         raise ValueError(f"The candidates for n_clusters must be between 2 and n_samples - 1 = {n_samples - 1}.")
-    graph = _without_loops(chains.mean)
-    most = candidates[-1]
     seed = int(rng.integers(2**31 - 1))
+    evidence = _evidence(chains, numbers, seed)
+    if candidates is None and _best(evidence) > _NEAR_THE_END * _MOST:
+        wider = _wider(n_samples)
+        evidence += _evidence(chains, wider, seed) if wider else []
+        around = _best(evidence)
+        near = {around + step for step in range(-around // 10, around // 10 + 1)} - {e["n_clusters"] for e in evidence}
+        if around > _MOST:
+            evidence += _evidence(chains, sorted(int(c) for c in near), seed)
+        evidence.sort(key=lambda record: record["n_clusters"])
+    _score(evidence)
+    ranked = sorted(evidence, key=lambda record: -record["score"])
+    confidence = 1.0
+    if len(ranked) > 1:
+        confidence = 1.0 - ranked[1]["score"] / ranked[0]["score"] if ranked[0]["score"] > 0 else 0.0
+    return int(ranked[0]["n_clusters"]), float(confidence), evidence
+
+
+def _wider(n_samples: int) -> list[int]:
+    """Return numbers beyond the usual ones, each a fifth larger than the last, up to ten samples per cluster."""
+    numbers, number = [], _MOST * 1.2
+    while number <= n_samples / 10:
+        numbers.append(round(number))
+        number *= 1.2
+    return numbers
+
+
+def _best(evidence: list[dict[str, float]]) -> int:
+    _score(evidence)
+    return int(max(evidence, key=lambda record: record["score"])["n_clusters"])
+
+
+def _score(evidence: list[dict[str, float]]) -> None:
+    """Add the product of the three quantities to every record."""
+    best = max(record["modularity"] for record in evidence)
+    for record in evidence:
+        relative = record["modularity"] / best if best > 0 else 1.0
+        record["score"] = max(relative, 0.0) * max(record["stability"], 0.0) * max(record["agreement"], 0.0)
+
+
+def _evidence(chains: Chains, candidates: Sequence[int], seed: int) -> list[dict[str, float]]:
+    """Return modularity, stability and agreement for each candidate."""
+    rng = np.random.default_rng(seed)
+    graph = _without_loops(chains.mean)
+    most = max(candidates)
     everybody = _Cuts(graph, most, seed)
     n_views = len(chains.quality)
     alone = [_Cuts(_without_loops(chain), most, seed) for chain in chains.transitions[:n_views]] if n_views > 1 else []
@@ -71,7 +113,6 @@ def choose_n_clusters(
     for _ in range(_N_SUBSETS):
         members = np.sort(rng.choice(len(graph), size, replace=False))
         subsets.append((members, _Cuts(graph[np.ix_(members, members)], most, seed)))
-
     evidence = []
     for c in candidates:
         labels = everybody.labels(c)
@@ -85,15 +126,7 @@ def choose_n_clusters(
                 "agreement": float(np.average(views_agree, weights=chains.own_weights)) if alone else 1.0,
             }
         )
-    best = max(record["modularity"] for record in evidence)
-    for record in evidence:
-        relative = record["modularity"] / best if best > 0 else 1.0
-        record["score"] = max(relative, 0.0) * max(record["stability"], 0.0) * max(record["agreement"], 0.0)
-    ranked = sorted(evidence, key=lambda record: -record["score"])
-    confidence = 1.0
-    if len(ranked) > 1:
-        confidence = 1.0 - ranked[1]["score"] / ranked[0]["score"] if ranked[0]["score"] > 0 else 0.0
-    return int(ranked[0]["n_clusters"]), float(confidence), evidence
+    return evidence
 
 
 class _Cuts:
