@@ -3,7 +3,7 @@
     python benchmarks/graphs.py [--datasets webkb,...] [--seeds 3]
 
 One row per graph, one column per data set, NMI averaged over the seeds of k-means; then the mean over the data sets and
-the mean of the differences from the best graph on each. The choice is made by the last two columns, not by any single set.
+the mean of the differences from the best graph on each. The choice is made by the last two columns, not by any set.
 """
 
 from __future__ import annotations
