@@ -1,4 +1,13 @@
-"""Wrong, swapped and missing samples: find them, survive them, and let the number of clusters be chosen."""
+"""
+Wrong, swapped and missing samples
+==================================
+
+Three kinds of errors in one data set: find them, survive them, and let the number of clusters be chosen.
+"""
+
+# %%
+# Four clusters in three views, 240 samples. Then six samples are destroyed in the first view, two change places in the
+# second, and forty are missing from the third: a row of NaN says so.
 
 import numpy as np
 
@@ -14,8 +23,17 @@ views["text"][:6] = rng.uniform(-30, 30, (6, 12))  # destroyed
 views["image"][[100, 101]] = views["image"][[101, 100]]  # swapped
 views["sound"][200:] = np.nan  # missing
 
+# %%
+# One fit. Missing and condemned samples have neither row nor column in the graph of their view; the other views place
+# them.
+
 model = EMVC(n_clusters="auto", random_state=0).fit(views)
 print(f"{model.n_clusters_} clusters, accuracy {clustering_scores(labels, model.labels_)['accuracy']:.3f}")
+
+# %%
+# The report names every one of them, and says why: a destroyed sample is far from everybody in its view; a swapped one
+# looks normal there, but the other views contradict it.
+
 print(model.error_report(n_worst=8))
 assert model.n_clusters_ == 4
 assert model.outliers_[:6, 0].all()
