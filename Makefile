@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO_DIR ?= emvc-demo
 
-.PHONY: demo test lint examples bench robustness reproduce clean
+.PHONY: demo test lint examples docs bench robustness reproduce clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -24,6 +24,10 @@ $(VENV)/installed-lint: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[test,lint]'
 	@touch $(VENV)/installed $(VENV)/installed-test $@
 
+$(VENV)/installed-docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $(VENV)/installed $@
+
 demo: $(VENV)/installed
 	$(BIN)/emvc demo --output $(DEMO_DIR)
 
@@ -37,7 +41,11 @@ lint: $(VENV)/installed-lint
 	$(BIN)/lint-imports --no-cache
 
 examples: $(VENV)/installed
-	@for script in examples/*.py; do echo "$$script"; MPLBACKEND=agg $(BIN)/python -W error $$script || exit 1; done
+	@for script in examples/*.py; do echo "$$script"; \
+	MPLBACKEND=agg $(BIN)/python -W error -W 'ignore:FigureCanvasAgg is non-interactive' $$script || exit 1; done
+
+docs: $(VENV)/installed-docs
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
 bench: $(VENV)/installed-test
 	$(BIN)/python benchmarks/foundation.py
@@ -49,4 +57,4 @@ reproduce: $(VENV)/installed
 	$(BIN)/emvc reproduce --jobs 2 --output emvc-reproduction
 
 clean:
-	rm -rf $(VENV) $(DEMO_DIR) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(DEMO_DIR) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api docs/gallery docs/sg_execution_times.rst
