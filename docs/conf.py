@@ -22,6 +22,7 @@ copyright = "the emvc developers"
 version = release = emvc.__version__
 
 extensions = [
+    "attributes",
     "mathml",
     "myst_parser",
     "sphinx.ext.autodoc",
@@ -47,13 +48,13 @@ autosummary_generate = True
 autosummary_ignore_module_all = False
 napoleon_google_docstring = False
 napoleon_use_rtype = False
-napoleon_use_ivar = True
+napoleon_custom_sections = ["Attributes"]  # see _ext/attributes.py
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery_order.ReadingOrder",
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
@@ -61,7 +62,6 @@ sphinx_gallery_conf = {
     "min_reported_time": 1,
     "backreferences_dir": "gallery/backreferences",
     "doc_module": ("emvc",),
-    "reference_url": {"emvc": None},
     "image_scrapers": ("matplotlib",),
     "matplotlib_animations": False,
 }
@@ -69,6 +69,7 @@ sphinx_gallery_conf = {
 html_theme = "furo"
 html_title = f"emvc {release}"
 html_static_path = ["_static"]
+html_theme_options = {"light_css_variables": {"code-font-size": "77%"}}
 html_css_files = ["emvc.css"]
 html_show_sphinx = False
 html_copy_source = False
