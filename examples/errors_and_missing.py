@@ -9,6 +9,7 @@ Three kinds of errors in one data set: find them, survive them, and let the numb
 # Four clusters in three views, 240 samples. Then six samples are destroyed in the first view, two change places in the
 # second, and forty are missing from the third: a row of NaN says so.
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from emvc import EMVC
@@ -38,3 +39,18 @@ print(model.error_report(n_worst=8))
 assert model.n_clusters_ == 4
 assert model.outliers_[:6, 0].all()
 assert model.outliers_[[100, 101], 1].all()
+
+# %%
+# The same as a picture: one dot per sample and view, crosses for what was left out.
+
+figure, axes = plt.subplots(3, 1, figsize=(8, 4.5), layout="constrained", sharex=True, sharey=True)
+for k, ax in enumerate(axes):
+    errors, condemned = model.sample_errors_[:, k], model.outliers_[:, k]
+    ax.plot(np.flatnonzero(~condemned), errors[~condemned], ".", ms=4)
+    ax.plot(np.flatnonzero(condemned), errors[condemned], "x", color="C3")
+    ax.set_ylabel(model.view_names_[k])
+axes[2].axvspan(200, 239, color="0.9", label="missing")
+axes[2].legend(loc="upper left", frameon=False)
+axes[2].set_xlabel("sample")
+figure.suptitle("Error of a sample: 0 usual, 1 wrong")
+plt.show()
