@@ -42,9 +42,11 @@ lint: $(VENV)/installed-lint
 
 examples: $(VENV)/installed
 	@for script in examples/*.py; do echo "$$script"; \
-	MPLBACKEND=agg $(BIN)/python -W error -W 'ignore:FigureCanvasAgg is non-interactive' $$script || exit 1; done
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 MPLBACKEND=agg \
+	$(BIN)/python -W error -W 'ignore:FigureCanvasAgg is non-interactive' $$script || exit 1; done
 
 docs: $(VENV)/installed-docs
+	@rm -rf docs/api  # written anew, so that no page of a module that is gone stays behind
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
 bench: $(VENV)/installed-test
@@ -57,4 +59,4 @@ reproduce: $(VENV)/installed
 	$(BIN)/emvc reproduce --jobs 2 --output emvc-reproduction
 
 clean:
-	rm -rf $(VENV) $(DEMO_DIR) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api docs/gallery docs/sg_execution_times.rst
+	rm -rf $(VENV) $(DEMO_DIR) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api docs/gallery

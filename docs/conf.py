@@ -9,6 +9,8 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 sys.path.insert(0, str(HERE.parent / "src"))  # the pages describe this checkout, whatever is installed
 os.environ.setdefault("MPLBACKEND", "agg")
+for library in ("OMP", "OPENBLAS", "NUMBA"):  # the examples are small; threads that wait for each other only cost time
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 import emvc  # noqa: E402
 
@@ -22,7 +24,7 @@ copyright = "the emvc developers"
 version = release = emvc.__version__
 
 extensions = [
-    "attributes",
+    "definition_lists",
     "mathml",
     "myst_parser",
     "sphinx.ext.autodoc",
@@ -33,6 +35,7 @@ extensions = [
 exclude_patterns = ["_build", "_ext", "_templates", "gallery/*.py.md5", "**/README.*", "**/GALLERY_HEADER.*"]
 templates_path = ["_templates"]
 default_role = "py:obj"
+smartquotes = False  # they pair the quotes of default="auto" wrongly
 add_module_names = False
 python_use_unqualified_type_names = True
 python_display_short_literal_types = True
@@ -48,7 +51,7 @@ autosummary_generate = True
 autosummary_ignore_module_all = False
 napoleon_google_docstring = False
 napoleon_use_rtype = False
-napoleon_custom_sections = ["Attributes"]  # see _ext/attributes.py
+napoleon_custom_sections = ["Attributes", "Parameters"]  # see _ext/definition_lists.py
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
@@ -58,6 +61,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,  # its pages load scripts from the network
     "show_signature": False,
     "min_reported_time": 1,
     "backreferences_dir": "gallery/backreferences",

@@ -1,7 +1,7 @@
-"""Sections ``Attributes`` of numpydoc docstrings as definition lists.
+"""Sections ``Parameters`` and ``Attributes`` of numpydoc docstrings as definition lists.
 
-Napoleon's own forms lose the trailing underscore of fitted attributes and cannot hold several names in one entry. Here
-the names become literals, and the section is passed on as it is (``napoleon_custom_sections``).
+Napoleon's own forms lose the trailing underscore of fitted attributes and repeat the text of an entry for each of its
+names. Here the names become literals, and the sections are passed on as they are (``napoleon_custom_sections``).
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
+SECTIONS = ("Attributes", "Parameters")
+
 
 def quote_names(lines: list[str]) -> list[str]:
-    """Return the docstring with the names of its section ``Attributes`` as literals.
+    """Return the docstring with the names of its parameters and attributes as literals.
 
     >>> quote_names(["Attributes", "----------", "labels_, rank_ : ndarray, int", "    Text."])[2]
     '``labels_``, ``rank_`` : ndarray, int'
@@ -21,7 +23,7 @@ def quote_names(lines: list[str]) -> list[str]:
     for i, line in enumerate(lines):
         following = lines[i + 1] if i + 1 < len(lines) else ""
         if line and set(following) == {"-"}:
-            inside = line == "Attributes"
+            inside = line in SECTIONS
         elif inside and line and not line.startswith((" ", "-")):
             names, colon, kind = line.partition(" : ")
             quoted[i] = ", ".join(f"``{name.strip()}``" for name in names.split(",")) + colon + kind.replace("_", r"\_")
