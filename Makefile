@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DEMO_DIR ?= emvc-demo
 PEERS := .venv-peers
 
-.PHONY: demo test lint examples bench robustness reproduce clean
+.PHONY: demo test lint examples docs bench robustness reproduce clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -31,6 +31,10 @@ $(PEERS)/installed:
 	$(PEERS)/bin/python -m pip install --quiet imml mvlearn snfpy 'scikit-learn<1.8'
 	@touch $@
 
+$(VENV)/installed-docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $(VENV)/installed $@
+
 demo: $(VENV)/installed
 	$(BIN)/emvc demo --output $(DEMO_DIR)
 
@@ -44,7 +48,13 @@ lint: $(VENV)/installed-lint
 	$(BIN)/lint-imports --no-cache
 
 examples: $(VENV)/installed
-	@for script in examples/*.py; do echo "$$script"; MPLBACKEND=agg $(BIN)/python -W error $$script || exit 1; done
+	@for script in examples/*.py; do echo "$$script"; \
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 MPLBACKEND=agg \
+	$(BIN)/python -W error -W 'ignore:FigureCanvasAgg is non-interactive' $$script || exit 1; done
+
+docs: $(VENV)/installed-docs
+	@rm -rf docs/api  # written anew, so that no page of a module that is gone stays behind
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
 bench: $(VENV)/installed-test $(PEERS)/installed
 	$(BIN)/python benchmarks/speed.py --peers $(PEERS)/bin/python --output docs/images
@@ -58,4 +68,4 @@ reproduce: $(VENV)/installed
 	$(BIN)/emvc reproduce --jobs 2 --output emvc-reproduction
 
 clean:
-	rm -rf $(VENV) $(DEMO_DIR) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(DEMO_DIR) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api docs/gallery

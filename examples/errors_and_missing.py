@@ -1,5 +1,15 @@
-"""Wrong, swapped and missing samples: find them, survive them, and let the number of clusters be chosen."""
+"""
+Wrong, swapped and missing samples
+==================================
 
+Three kinds of errors in one data set: find them, survive them, and let the number of clusters be chosen.
+"""
+
+# %%
+# Four clusters in three views, 240 samples. Then six samples are destroyed in the first view, two change places in the
+# second, and forty are missing from the third: a row of NaN says so.
+
+import matplotlib.pyplot as plt
 import numpy as np
 
 from emvc import EMVC
@@ -14,9 +24,33 @@ views["text"][:6] = rng.uniform(-30, 30, (6, 12))  # destroyed
 views["image"][[100, 101]] = views["image"][[101, 100]]  # swapped
 views["sound"][200:] = np.nan  # missing
 
+# %%
+# One fit. Missing and condemned samples have neither row nor column in the graph of their view; the other views place
+# them.
+
 model = EMVC(n_clusters="auto", random_state=0).fit(views)
 print(f"{model.n_clusters_} clusters, accuracy {clustering_scores(labels, model.labels_)['accuracy']:.3f}")
+
+# %%
+# The report names every one of them, and says why: a destroyed sample is far from everybody in its view; a swapped one
+# looks normal there, but the other views contradict it.
+
 print(model.error_report(n_worst=8))
 assert model.n_clusters_ == 4
 assert model.outliers_[:6, 0].all()
 assert model.outliers_[[100, 101], 1].all()
+
+# %%
+# The same as a picture: one dot per sample and view, crosses for what was left out.
+
+figure, axes = plt.subplots(3, 1, figsize=(8, 4.5), layout="constrained", sharex=True, sharey=True)
+for k, ax in enumerate(axes):
+    errors, condemned = model.sample_errors_[:, k], model.outliers_[:, k]
+    ax.plot(np.flatnonzero(~condemned), errors[~condemned], ".", ms=4)
+    ax.plot(np.flatnonzero(condemned), errors[condemned], "x", color="C3")
+    ax.set_ylabel(model.view_names_[k])
+axes[2].axvspan(200, 239, color="0.9", label="missing")
+axes[2].legend(loc="upper left", frameon=False)
+axes[2].set_xlabel("sample")
+figure.suptitle("Error of a sample: 0 usual, 1 wrong")
+plt.show()

@@ -21,7 +21,7 @@ PAPER_MIXTURE = (
 
 
 def make_paper_synthetic(n_per_cluster: int = 500, random_state: Any = None) -> MultiViewDataset:
-    """Draw the two-view, two-cluster Gaussian mixture of the paper's Eq. 29.
+    """Draw the two-view, two-cluster Gaussian mixture of the paper (equation 29).
 
     The clusters overlap in both views: no method can be reliably above an accuracy of 0.861 (the Bayes limit).
 

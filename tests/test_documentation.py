@@ -1,0 +1,37 @@
+"""The documentation names what is public, and its examples can be shown in the gallery."""
+
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import emvc
+
+ROOT = Path(__file__).parents[1]
+REFERENCE = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
+LISTED = set(re.findall(r"^   ~?(emvc\.\w+)$", REFERENCE, flags=re.MULTILINE))
+# The command line and what it alone uses, the hot loops, and the estimators, which are listed as names of emvc.
+INTERNAL = {"cli", "demo", "kernels", "estimators"}
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+def test_every_public_module_and_name_is_in_the_reference():
+    modules = {module.name for module in pkgutil.iter_modules(emvc.__path__) if not module.name.startswith("_")}
+    names = {name for name in emvc.__all__ if not name.startswith("_")}
+    assert {f"emvc.{name}" for name in modules - INTERNAL | names} == LISTED
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_have_a_title_and_cells(path):
+    text = path.read_text(encoding="utf-8")
+    title = re.match(r'"""\n(.+)\n(=+)\n\n', text)
+    assert title is not None
+    assert len(title[1]) == len(title[2])
+    assert "\n# %%\n" in text
+
+
+def test_examples_need_no_files_and_no_network():
+    assert EXAMPLES
+    forbidden = re.compile(r"datasets import .*\b(load|fetch)\b|EMVC_DATA|https?://")
+    assert [path.name for path in EXAMPLES if forbidden.search(path.read_text(encoding="utf-8"))] == []
