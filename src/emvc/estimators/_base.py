@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +21,8 @@ from emvc._validation import (
     check_n_clusters,
     check_views,
 )
+
+_FEW_SAMPLES = 600
 
 
 class MultiViewClusterer(ClusterMixin, BaseEstimator):
@@ -125,10 +127,16 @@ class GraphOptions(MultiViewClusterer):
 
 
 @contextmanager
-def limit_threads(n_jobs: int | None) -> Iterator[None]:
-    """Run the block with ``n_jobs`` threads in BLAS, OpenMP and the compiled loops; None changes nothing."""
+def limit_threads(n_jobs: int | None, n_samples: int | None = None) -> Iterator[None]:
+    """Run the block with ``n_jobs`` threads in BLAS, OpenMP and the compiled loops.
+
+    None leaves the libraries' own settings alone, but for few samples: there the threads of BLAS wait for each other
+    longer than they work, above all on a busy machine.
+    """
     if n_jobs is None:
-        yield
+        few = n_samples is not None and n_samples <= _FEW_SAMPLES
+        with threadpool_limits(1) if few else nullcontext():
+            yield
         return
     import numba
 

@@ -259,7 +259,7 @@ class EMVC(GraphOptions):
         n_matrices = 3 * n_chains + 8 if isinstance(solver, ADMM) else 8 * n_chains + 8
         shape = (views.n_samples, views.n_samples)
         check_memory(n_matrices, shape, advice="Cluster a subset of the samples or use fewer views.")
-        with limit_threads(self.n_jobs):
+        with limit_threads(self.n_jobs, views.n_samples):
             preparation = self._prepare(views, n_clusters)
             chains, n_kept = preparation.chains, len(preparation.kept)
             alone = chains.n_effective < 2
@@ -300,7 +300,7 @@ class EMVC(GraphOptions):
         if not isinstance(self.n_clusters, str):
             return super()._choose_n_clusters(views, rng)
         check_choice(self.n_clusters, "n_clusters", ("auto",))
-        with limit_threads(self.n_jobs):
+        with limit_threads(self.n_jobs, views.n_samples):
             number, confidence, evidence = choose_n_clusters(self._prepare(views, WIDTH).chains, None, rng)
         return number, {"n_clusters_confidence_": confidence, "n_clusters_evidence_": evidence}
 
