@@ -21,7 +21,7 @@ def plane_layout(embedding: FloatArray, labels: IntArray) -> FloatArray:
 
     The centres of the clusters are laid out so that distances in the plane resemble those in the embedding. A sample
     lies at the mean of the centres, weighted by how close it is to each of them in the embedding, plus its own offset
-    along the two main directions of its cluster. Nothing is random.
+    along the two main directions of its cluster, turned towards the clusters that are close. Nothing is random.
 
     Parameters
     ----------
@@ -50,12 +50,24 @@ def plane_layout(embedding: FloatArray, labels: IntArray) -> FloatArray:
     spread = max(spread, 1e-3 * float(squares.mean()), 1e-12)
     closeness = np.exp(-(squares - squares.min(axis=1, keepdims=True)) / (2.0 * spread))
     anchors = _place_centres(centres)
-    points = np.asarray((closeness / closeness.sum(axis=1, keepdims=True)) @ anchors)
+    share = closeness / closeness.sum(axis=1, keepdims=True)
+    points = np.asarray(share @ anchors)
     sizes = np.bincount(position)
     radii = _ISLAND * _nearest_distance(anchors) * (sizes / sizes.max()) ** 0.35
+    # A wider look at the neighbours says which side of an island should face which other island.
+    facing = np.sqrt(np.sqrt(closeness))
+    facing = facing / facing.sum(axis=1, keepdims=True) @ anchors
     for k, radius in enumerate(radii):
-        points[position == k] += radius * _local_offsets(rows[position == k])
+        members = position == k
+        offsets = _turned(_local_offsets(rows[members]), facing[members])
+        points[members] += radius * offsets * share[members, k, None]
     return _fit_square(points)
+
+
+def _turned(offsets: FloatArray, direction: FloatArray) -> FloatArray:
+    """Return the offsets turned, and mirrored if need be, so that they point where the directions do."""
+    left, _, right = np.linalg.svd(offsets.T @ (direction - direction.mean(axis=0)))
+    return np.asarray(offsets @ left @ right)
 
 
 def _place_centres(centres: FloatArray) -> FloatArray:

@@ -24,8 +24,9 @@ def summary_sentences(content: Mapping[str, Any]) -> list[str]:
     views, sizes = content["views"], [cluster["size"] for cluster in content["clusters"]]
     described = f", each described by {_count(len(views), 'view')}," if views else ""
     sentences = [f"{_count(content['n_samples'], 'sample')}{described} fall into {_count(len(sizes), 'cluster')}"]
-    if sizes:
-        sentences[0] += f" of {min(sizes):,} to {max(sizes):,} samples" if len(sizes) > 1 else ""
+    if len(sizes) > 1:
+        low, high = min(sizes), max(sizes)
+        sentences[0] += f" of {low:,} to {high:,} samples" if low < high else f" of {_count(low, 'sample')} each"
     sentences[0] += "."
     if content["n_unassigned"]:
         verb = "has" if content["n_unassigned"] == 1 else "have"
@@ -78,9 +79,8 @@ def _sample_sentences(content: Mapping[str, Any]) -> list[str]:
     if not (lost or partly or doubtful):
         sentences.append("No sample is suspicious.")
     if content["n_missing"]:
-        sentences.append(
-            f"{_count(content['n_missing'], 'entry').replace('entrys', 'entries')} of the views are missing."
-        )
+        many = "is one gap" if content["n_missing"] == 1 else f"are {content['n_missing']:,} gaps"
+        sentences.append(f"There {many}: a sample that is missing in a view.")
     return sentences
 
 
