@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO_DIR ?= emvc-demo
 
-.PHONY: demo test lint examples bench robustness reproduce clean
+.PHONY: demo test test-browser lint examples bench robustness reproduce clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -20,6 +20,10 @@ $(VENV)/installed-test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	@touch $(VENV)/installed $@
 
+$(VENV)/installed-browser: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[test,browser]'
+	@touch $(VENV)/installed $(VENV)/installed-test $@
+
 $(VENV)/installed-lint: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[test,lint]'
 	@touch $(VENV)/installed $(VENV)/installed-test $@
@@ -29,6 +33,10 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest --doctest-modules src tests
+
+test-browser: $(VENV)/installed-browser
+	@$(BIN)/python tests/browser/find_browser.py || $(BIN)/python -m playwright install chromium
+	$(BIN)/python -m pytest tests/browser
 
 lint: $(VENV)/installed-lint
 	$(BIN)/ruff check .

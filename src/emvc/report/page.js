@@ -140,7 +140,7 @@
       }
     };
     const show = (i) => {
-      if (i === current && !tip.hidden) return;
+      if (i === current && (i < 0) === tip.hidden) return;
       current = i;
       draw();
       if (i < 0) { tip.hidden = true; tip.replaceChildren(); return; }
