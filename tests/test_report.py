@@ -203,7 +203,7 @@ def test_landmarks_labels_without_cluster_and_gaps():
     lost = int(np.sum(fitted.labels_ < 0))
     assert lost > 0
     assert f"{lost} samples have no cluster." in page.text
-    assert "missing in a view" in page.text
+    assert "entries are missing" in page.text
     assert "no certificate" in page.text
     level = page.array(data["level"], "u1")
     nowhere = (fitted.outliers_ | np.isnan(fitted.sample_errors_)).all(axis=1)
@@ -267,13 +267,18 @@ def test_unreliable_view_is_said_and_its_samples_are_not_all_listed():
     page = Page(report.render_report(fitted))
     assert "1 view is unreliable, “view 1”: the others confirm 70% of “view 0” and 10% of “view 1”." in page.text
     assert len(page.data["rows"]) < 50
+    # Nor does it say which samples are worst: they are ordered by the other views.
+    assert page.data["reliable"] == [True, False, True]
+    cells = page.array(page.data["heat"]["values"], "u1").reshape(3, 200)[:, : page.data["heat"]["groups"][0][1]]
+    worst = np.where(cells == 255, 0, cells)[[0, 2]].max(axis=0).astype(int)
+    assert (np.diff(worst) <= 1).all()
 
 
 def test_summary_says_what_was_found(model):
     text = " ".join(summary_sentences(report.describe(model)))
     assert text.startswith("60 samples, each described by 3 views, fall into 3 clusters of 20 samples each.")
     assert "left out of some views" in text
-    assert "There is one gap" in text
+    assert "One entry is missing" in text
     assert re.search(r"The solution is certified: no other can lower the objective by more than 0\.\d\d%\.", text)
 
 

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from find_browser import find_browser
 from playwright.sync_api import expect, sync_playwright
 
+from browser.find_browser import find_browser
 from emvc import EMVC, KernelAddition
 from emvc.report import write_report
 
@@ -215,7 +215,7 @@ def test_table_has_pages(visit, tmp_path):
     )  # fmt: skip
     write_report(fitted, tmp_path / "pages.html")
     page = visit(tmp_path / "pages.html")
-    expect(page.locator("#page-number")).to_have_text("page 1 of 5")
+    expect(page.locator("#page-number")).to_have_text("page 1 of 5, 90 samples")
     first = column(page, 0)
     page.click("#next")
     assert not set(first) & set(column(page, 0))

@@ -19,6 +19,7 @@ def line_chart(
     log: bool = False,
     lines: Sequence[tuple[float, str]] = (),
     mark: float | None = None,
+    limits: tuple[float, float] | None = None,
 ) -> str:
     """Return a chart of one curve.
 
@@ -35,6 +36,8 @@ def line_chart(
         Horizontal lines with their names.
     mark : float, optional
         Position on the horizontal axis to be marked as chosen.
+    limits : (float, float), optional
+        What the vertical axis shows at least.
 
     Examples
     --------
@@ -44,7 +47,7 @@ def line_chart(
     pairs = [(float(a), float(b)) for a, b in zip(x, y, strict=True) if math.isfinite(a) and math.isfinite(b)]
     if not pairs:
         return ""
-    values = [b for _, b in pairs] + [value for value, _ in lines]
+    values = [b for _, b in pairs] + [value for value, _ in lines] + list(limits or ())
     transform, low, high, ticks = _axis(values, log=log)
     left, right = min(a for a, _ in pairs), max(a for a, _ in pairs)
     wide = (right - left) or 1.0
@@ -64,7 +67,7 @@ def line_chart(
             f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{at_y(value):.1f}" y2="{at_y(value):.1f}"/>'
             f'<text x="{_LEFT - 7}" y="{at_y(value) + 4:.1f}" text-anchor="end">{text}</text>'
         )
-    for value in _round_ticks(left, right, whole=True):
+    for value in _round_ticks(left, right, whole=all(a.is_integer() for a, _ in pairs)):
         parts.append(f'<text x="{at_x(value):.1f}" y="{_HEIGHT - _BOTTOM + 17}" text-anchor="middle">{value:g}</text>')
     if mark is not None:
         parts.append(
@@ -118,7 +121,7 @@ def _round_ticks(low: float, high: float, *, whole: bool = False) -> list[float]
         return [low]
     step = 10.0 ** math.floor(math.log10((high - low) / 4))
     step *= next((factor for factor in (1, 2, 5) if (high - low) / (factor * step) <= 5.5), 10)
-    if whole and high - low >= 4:
+    if whole:
         step = max(step, 1.0)
     first = math.ceil(low / step - 1e-9)
     return [round(k * step, 12) for k in range(first, math.floor(high / step + 1e-9) + 1)]

@@ -82,7 +82,7 @@ def describe(model: Any, *, sample_ids: Sequence[Any] | None = None, selection: 
         "settings": _settings(model),
         "versions": _versions(),
         "n_shown": len(shown),
-        "data": _arrays(model, labels, errors, names, level, shown, entries) | {"views": [v["name"] for v in views]},
+        "data": _arrays(model, labels, errors, names, views, level, shown, entries),
     }
 
 
@@ -288,6 +288,7 @@ def _arrays(
     labels: IntArray,
     errors: FloatArray | None,
     names: list[str] | None,
+    views: list[dict[str, Any]],
     level: IntArray,
     shown: IntArray,
     entries: Sequence[tuple[int, int, float, bool, str]],
@@ -295,6 +296,7 @@ def _arrays(
     """Return what the script of the page needs."""
     data: dict[str, Any] = {
         "n": len(shown),
+        "views": [view["name"] for view in views],
         "labels": _encode(labels[shown], "<i4"),
         "level": _encode(level[shown], "<u1"),
         "index": None if len(shown) == len(labels) else _encode(shown, "<u4"),
@@ -307,7 +309,11 @@ def _arrays(
         data["points"] = _encode(np.rint(65535 * points[shown]), "<u2")
     if errors is not None:
         data["errors"] = _encode(_quantised_errors(errors[shown]), "<u1")
-        data["heat"] = _heat(labels, errors, shown)
+        # In an unreliable view all samples are alike: it says nothing about which of them is worst.
+        reliable = np.array([not view["unreliable"] for view in views], dtype=bool)
+        reliable = reliable if reliable.any() else ~reliable
+        data["reliable"] = reliable.tolist()
+        data["heat"] = _heat(labels, errors, errors[:, reliable], shown)
         data["reasons"], data["rows"] = _rows(entries, shown)
     consensus = getattr(model, "consensus_", None)
     if consensus is not None and getattr(consensus, "ndim", 0) == 2 and consensus.shape[0] == len(labels):
@@ -341,9 +347,12 @@ def _consensus(consensus: Any, labels: IntArray) -> dict[str, Any]:
     }
 
 
-def _heat(labels: IntArray, errors: FloatArray, shown: IntArray) -> dict[str, Any]:
-    """Return the errors by view (rows) and sample (columns, by cluster, worst first), as maxima for many samples."""
-    worst = np.nan_to_num(errors, nan=-1.0).max(axis=1, initial=-1.0)
+def _heat(labels: IntArray, errors: FloatArray, telling: FloatArray, shown: IntArray) -> dict[str, Any]:
+    """Return the errors by view (rows) and sample (columns), as maxima where there are many samples.
+
+    Samples are ordered by cluster and, inside a cluster, by their largest error in the views that tell them apart.
+    """
+    worst = np.nan_to_num(telling, nan=-1.0).max(axis=1, initial=-1.0)
     order = cluster_order(labels, worst)
     edges = block_edges(len(order), _MOST_COLUMNS)
     place = np.full(len(labels), -1)

@@ -28,6 +28,8 @@ def render_page(
     """Return the page; ``content`` is from `emvc.report.describe`, the rest as for `emvc.report.render_report`."""
     script = _file("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    parts = _evidence_parts(content)
+    evidence = _evidence(content, parts)
     sections = [
         _summary(content, introduction),
         _methods(records),
@@ -35,7 +37,9 @@ def render_page(
         _columns(_clusters(content), _views(content)),
         _error_map(content),
         _suspicious(content),
-        _columns(_consensus(content), _convergence(content) + _evidence(content)),
+        # One chart fits beside the consensus, several need the width.
+        _columns(_consensus(content), _convergence(content) + (evidence if len(parts) < 2 else "")),
+        evidence if len(parts) > 1 else "",
         _columns(_settings(content) + _notes(notes), _versions(content)),
         _code(code if code is not None else rerun_code(content)),
     ]
@@ -119,16 +123,15 @@ def _methods(records: Sequence[Mapping[str, Any]]) -> str:
 def _map(content: Mapping[str, Any]) -> str:
     if "points" not in content["data"]:
         return ""
-    few = content["n_shown"] < content["n_samples"]
+    shown, total = content["n_shown"], content["n_samples"]
     hint = (
-        "Each mark is a sample; samples between two islands are undecided. Point at one for its errors, or move with "
-        "the arrow keys. A ring: left out of some views. A cross: not believed in any view."
-        + (
-            f" {content['n_shown']:,} of {content['n_samples']:,} samples are drawn, all suspicious ones first."
-            if few
-            else ""
-        )
+        "Each mark is a sample; samples between two islands are undecided. Point at one, or move with the arrow keys, "
+        "to see what is known about it."
     )
+    if content["has_errors"]:
+        hint += " A ring: left out of some views. A cross: not believed in any view."
+    if shown < total:
+        hint += f" {shown:,} of {total:,} samples are drawn, suspicious ones first."
     options = '<option value="cluster">cluster</option>'
     if content["has_errors"]:
         options += '<option value="worst">largest error</option>' + "".join(
@@ -278,7 +281,8 @@ def _convergence(content: Mapping[str, Any]) -> str:
     return _card("convergence", f"Convergence: {curve['name']}", hint, chart + text)
 
 
-def _evidence(content: Mapping[str, Any]) -> str:
+def _evidence_parts(content: Mapping[str, Any]) -> list[str]:
+    """Return one text with a chart for each choice that there is evidence for."""
     evidence, parts = content["evidence"], []
     if "clusters" in evidence:
         records = evidence["clusters"]
@@ -306,6 +310,7 @@ def _evidence(content: Mapping[str, Any]) -> str:
                 x_label="beta",
                 y_label="agreement with the next weight",
                 mark=evidence["chosen_beta"],
+                limits=(0.0, 1.0),
             )
             + _details("All weights", _record_table(records))
         )
@@ -315,14 +320,17 @@ def _evidence(content: Mapping[str, Any]) -> str:
             "<h3>Eigenvalues</h3><p>One eigenvalue near 1 for every cluster that is well separated.</p>"
             + line_chart(range(1, len(values) + 1), values, x_label="eigenvalue", y_label="value")
         )
-    used = {name: content["fitted"][name] for name in ("beta_", "lam_", "rank_") if name in content["fitted"]}
+    return parts
+
+
+def _evidence(content: Mapping[str, Any], parts: Sequence[str]) -> str:
     if not parts:
         return ""
+    body = '<div class="thirds">' + "".join(f"<div>{part}</div>" for part in parts) + "</div>"
+    used = [f"{name} = {content['fitted'][name]}" for name in ("beta_", "lam_", "rank_") if name in content["fitted"]]
     if used:
-        parts.append(
-            "<p>Used: " + ", ".join(f"{escape(name)} = {escape(value)}" for name, value in used.items()) + ".</p>"
-        )
-    return _card("evidence", "Evidence for the settings", "", "".join(parts))
+        body += f"<p>Used: {escape(', '.join(used))}.</p>"
+    return _card("evidence", "Evidence for the settings", "", body)
 
 
 def _record_table(records: Sequence[Mapping[str, float]]) -> str:

@@ -71,21 +71,17 @@ def _sample_sentences(content: Mapping[str, Any]) -> list[str]:
     if lost:
         sentences.append(f"{_count(lost, 'sample')} cannot be believed in any view.")
     if partly:
-        verb = "was" if partly == 1 else "were"
-        more = " more" if lost else ""
-        sentences.append(f"{partly:,}{more} {verb} left out of some views and placed by the others.")
+        who = f"{partly:,} more" if lost else _count(partly, "sample")
+        sentences.append(f"{who} {'was' if partly == 1 else 'were'} left out of some views and placed by the others.")
     if doubtful:
-        sentences.append(f"{doubtful:,} {'is' if doubtful == 1 else 'are'} suspicious but {_kept(doubtful)} kept.")
+        who = f"{doubtful:,} more" if lost or partly else _count(doubtful, "sample")
+        sentences.append(f"{who} {'is' if doubtful == 1 else 'are'} suspicious but took part.")
     if not (lost or partly or doubtful):
         sentences.append("No sample is suspicious.")
     if content["n_missing"]:
-        many = "is one gap" if content["n_missing"] == 1 else f"are {content['n_missing']:,} gaps"
-        sentences.append(f"There {many}: a sample that is missing in a view.")
+        many = "One entry is" if content["n_missing"] == 1 else f"{content['n_missing']:,} entries are"
+        sentences.append(f"{many} missing: a view does not show the sample.")
     return sentences
-
-
-def _kept(number: int) -> str:
-    return "was" if number == 1 else "were"
 
 
 def rerun_code(content: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@
   const errorOf = (i, k) => (errors[i * K + k] === MISSING ? NaN : errors[i * K + k] / 250);
   const worstOf = (i) => {
     let worst = NaN;
-    for (let k = 0; k < K; k++) { const e = errorOf(i, k); if (!(e <= worst) && !isNaN(e)) worst = e; }
+    for (let k = 0; k < K; k++) { const e = errorOf(i, k); if (data.reliable[k] && !(e <= worst) && !isNaN(e)) worst = e; }
     return worst;
   };
   const make = (tag, text, name) => {
@@ -130,7 +130,8 @@
       for (const c of groups) {
         const believed = members.get(c).filter((i) => level[i] < 3);
         if (c < 0 || !believed.length || (isolated !== null && c !== isolated)) continue;
-        const x = middle(believed, xs), y = middle(believed, ys);
+        // A number must not hide the marks of a small cluster.
+        const x = middle(believed, xs), y = middle(believed, ys) - (believed.length < 6 ? r + 12 : 0);
         pen.strokeStyle = colours.card; pen.strokeText(clusterName(c), x, y);
         pen.fillStyle = colours.ink; pen.fillText(clusterName(c), x, y);
       }
@@ -386,7 +387,7 @@
         return line;
       }));
       $("matches").textContent = `${found.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")} samples`;
-      $("page-number").textContent = `page ${page + 1} of ${pages}`;
+      $("page-number").textContent = `page ${page + 1} of ${pages}, ${found.length.toLocaleString("en")} samples`;
       $("previous").disabled = page === 0;
       $("next").disabled = page === pages - 1;
     };
@@ -411,7 +412,7 @@
     $("search").addEventListener("input", refresh);
     $("previous").addEventListener("click", () => { page--; fill(); });
     $("next").addEventListener("click", () => { page++; fill(); });
-    window.addEventListener("beforeprint", () => { perPage = 500; fill(); });
+    window.addEventListener("beforeprint", () => { perPage = 200; fill(); });
     window.addEventListener("afterprint", () => { perPage = usual; fill(); });
     refresh();
   }
