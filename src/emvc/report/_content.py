@@ -21,6 +21,7 @@ _MOST_BLOCKS = 300
 _MOST_COLUMNS = 600
 _MOST_SHOWN = 20_000
 _LONGEST_NAME = 80
+_MOST_ENTRIES = 12  # per sample: more views than a person would read about
 _LOW_WEIGHT = 0.5  # of the best view's: such a view has mostly lost its say
 _HIGH_ERROR = 0.75  # a view of pure noise has about 0.85, a usual one 0.3 to 0.5
 _CERTIFIED = 0.01
@@ -368,16 +369,22 @@ def _heat(labels: IntArray, errors: FloatArray, telling: FloatArray, shown: IntA
 
 
 def _rows(entries: Sequence[tuple[int, int, float, bool, str]], shown: IntArray) -> tuple[list[str], list[Any]]:
-    """Return the different reasons, and [sample, [view, error, condemned, reason, deviations]...] per sample."""
+    """Return the different reasons, and one row per sample.
+
+    A row holds the position of the sample, its numbers of condemnations and of entries, and the worst entries as
+    [view, error, condemned, reason, deviations].
+    """
     place = {int(i): position for position, i in enumerate(shown)}
     reasons: dict[str, int] = {}
     rows: dict[int, list[Any]] = {}
     for sample, view, error, condemned, reason in entries:
         if sample not in place:
             continue
-        match = _DEVIATIONS.match(reason)
-        text, deviations = (match[1], float(match[2])) if match else (reason, None)
-        number = reasons.setdefault(text, len(reasons))
-        row = rows.setdefault(sample, [place[sample]])
-        row.append([view, round(error, 3), int(condemned), number, deviations])
+        row = rows.setdefault(sample, [place[sample], 0, 0])
+        row[1] += int(condemned)
+        row[2] += 1
+        if row[2] <= _MOST_ENTRIES:
+            match = _DEVIATIONS.match(reason)
+            text, deviations = (match[1], float(match[2])) if match else (reason, None)
+            row.append([view, round(error, 3), int(condemned), reasons.setdefault(text, len(reasons)), deviations])
     return list(reasons), list(rows.values())

@@ -336,8 +336,7 @@
   // ---- table of suspicious samples
   if ($("table")) {
     const body = $("table").tBodies[0], heads = [...$("table").tHead.rows[0].cells];
-    const rows = data.rows.map(([i, ...entries]) => {
-      const condemned = entries.filter((e) => e[2]).length;
+    const rows = data.rows.map(([i, condemned, total, ...entries]) => {
       const worst = entries.reduce((a, b) => (b[1] > a[1] ? b : a));
       const whys = new Map();
       for (const [view, , , reason, deviations] of entries) {
@@ -350,7 +349,8 @@
         if (list.length < K || K < 4) return named(list);
         return `all ${K} views` + (known.length ? ` (${Math.min(...known).toFixed(1)} to ${Math.max(...known).toFixed(1)})` : "");
       };
-      const tell = (how) => [...whys].map(([reason, list]) => `${data.reasons[reason] || "large error"}: ${how(list)}`).join("; ");
+      const tell = (how) => [...whys].map(([reason, list]) => `${data.reasons[reason] || "large error"}: ${how(list)}`).join("; ") +
+        (total > entries.length ? `; and ${total - entries.length} more views` : "");
       const why = tell(brief);
       const verdict = level[i] === 3 ? verdictOf(i) : condemned ? `left out of ${condemned} of ${K} views` : verdictOf(i);
       const row = { i, sample: idOf(i), cluster: labels[i], verdict, view: data.views[worst[0]], error: worst[1], why, rank: level[i] * 1000 + condemned };
