@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DEMO_DIR ?= emvc-demo
 PEERS := .venv-peers
 
-.PHONY: demo test lint examples docs bench robustness reproduce clean
+.PHONY: demo test test-browser lint examples docs bench robustness reproduce clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -20,6 +20,10 @@ $(VENV)/installed: pyproject.toml | $(BIN)/python
 $(VENV)/installed-test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	@touch $(VENV)/installed $@
+
+$(VENV)/installed-browser: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[test,browser]'
+	@touch $(VENV)/installed $(VENV)/installed-test $@
 
 $(VENV)/installed-lint: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[test,lint]'
@@ -40,6 +44,10 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest --doctest-modules src tests
+
+test-browser: $(VENV)/installed-browser
+	@$(BIN)/python tests/browser/find_browser.py || $(BIN)/python -m playwright install chromium
+	$(BIN)/python -m pytest tests/browser
 
 lint: $(VENV)/installed-lint
 	$(BIN)/ruff check .

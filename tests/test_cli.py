@@ -36,8 +36,8 @@ def test_demo_writes_a_report_and_pictures(capsys, tmp_path):
     files = {path.name for path in (tmp_path / "out").iterdir()}
     assert files == {"report.html", "embedding.png", "consensus.png", "errors.png", "convergence.png"}
     page = (tmp_path / "out" / "report.html").read_text()
-    assert page.count("data:image/png;base64,") == 4
-    assert "http" not in page  # nothing is fetched from anywhere
+    assert "mean of EMVC&#x27;s graphs" in page
+    assert "://" not in page  # nothing is fetched from anywhere
     for name in ("embedding", "consensus", "errors", "convergence"):
         assert (tmp_path / "out" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
@@ -101,17 +101,3 @@ def test_files_appear_whole_or_not_at_all(tmp_path, monkeypatch):
         report.write_files(tmp_path, {"a.txt": b"new"})
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
     assert (tmp_path / "a.txt").read_text() == "old"
-
-
-def test_report_escapes_names_and_describes_the_model(blobs):
-    views = [view.copy() for view in blobs[0]]
-    views[0][3] = 1e3
-    views[0][30] = -1e3
-    model = emvc.EMVC(3, random_state=0).fit({"<script>alert(1)</script>": views[0], "b": views[1]})
-    content = report.describe(model, n_worst=2)
-    assert sum(content["cluster_sizes"]) == 60
-    assert {entry["sample"] for entry in content["worst"]} == {3, 30}
-    page = report.render(content, report.draw_figures(model), title="A <b> & c")
-    assert "<script>" not in page
-    assert "&lt;script&gt;" in page
-    assert "A &lt;b&gt; &amp; c" in page

@@ -1,8 +1,11 @@
+from types import SimpleNamespace
+
 import matplotlib
 import numpy as np
 import pytest
 
-from emvc import EMVC, plot
+from emvc import AMGL, EMVC, FeatureConcatenation, KernelAddition, plot
+from emvc.selection import Selection
 
 matplotlib.use("agg")
 
@@ -40,6 +43,41 @@ def test_consensus_is_ordered_by_cluster(model, ax):
     assert len(ax.lines) == 4  # two borders, horizontal and vertical
 
 
+def test_large_consensus_is_drawn_as_block_means(ax):
+    labels = np.repeat([0, 1], 1000)
+    fitted = SimpleNamespace(labels_=labels, consensus_=(labels[:, None] == labels).astype(np.float32) / 1000)
+    plot.consensus(fitted, ax)
+    assert ax.images[0].get_array().shape == (1000, 1000)
+    assert ax.get_xlim() == (-0.5, 1999.5)  # the axes still count samples
+
+
+def test_consensus_with_landmarks_orders_them_by_cluster(ax):
+    labels = np.array([0, 1, 0, 1, -1])
+    matrix = np.where(labels[:, None] == [1, 0, 1], 0.5, 0.01)
+    plot.consensus(SimpleNamespace(labels_=labels, consensus_=matrix), ax)
+    shown = ax.images[0].get_array() ** 2
+    np.testing.assert_allclose(shown[:4], np.where([[1, 0, 0], [1, 0, 0], [0, 1, 1], [0, 1, 1]], 0.5, 0.01))
+    assert ax.get_xlabel() == "landmark"
+
+
+def test_samples_that_are_not_believed_are_crosses(model, ax):
+    outliers = np.zeros_like(model.outliers_)
+    outliers[:3] = True
+    fitted = SimpleNamespace(**{name: getattr(model, name) for name in ("embedding_", "n_clusters_", "sample_errors_")})
+    fitted.outliers_, fitted.labels_ = outliers, np.where(np.arange(60) < 3, -1, model.labels_)
+    plot.embedding(fitted, ax)
+    assert sum(len(collection.get_offsets()) for collection in ax.collections) == 60
+    assert len(ax.collections[-1].get_offsets()) == 3
+    assert ax.get_legend().get_texts()[-1].get_text() == "none"
+
+
+def test_errors_count_the_samples_that_are_there(model, ax):
+    errors = model.sample_errors_.copy()
+    errors[5, 0] = np.nan
+    plot.errors(SimpleNamespace(sample_errors_=errors, view_names_=["left", "right"]), ax)
+    assert [max(line.get_ydata()) for line in ax.lines[:2]] == [59, 60]
+
+
 def test_errors_name_the_views(model, ax):
     plot.errors(model, ax)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["left", "right"]
@@ -56,6 +94,46 @@ def test_convergence_of_the_published_solver_shows_residuals(ax, blobs):
     assert ax.get_ylabel() == "constraint residual"
 
 
+def test_convergence_of_a_baseline_shows_its_objective(ax, blobs):
+    fitted = AMGL(3, random_state=0).fit(blobs[0])
+    plot.convergence(fitted, ax)
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), fitted.objective_)
+    assert ax.get_ylabel() == "objective"
+
+
+def test_weights_show_the_reliability_of_the_views(model, ax):
+    plot.weights(model, ax)
+    lengths = {text.get_text(): bar.get_width() for text, bar in zip(ax.get_yticklabels(), ax.patches, strict=True)}
+    assert lengths == pytest.approx(dict(zip(model.view_names_, 1 - model.view_errors_, strict=True)))
+
+
+def test_weights_of_a_baseline_are_relative(ax, blobs):
+    plot.weights(AMGL(3, random_state=0).fit(blobs[0]), ax)
+    assert max(bar.get_width() for bar in ax.patches) == 1.0
+    assert ax.get_xlabel() == "weight"
+
+
+def test_weights_of_a_selection_show_its_path(ax):
+    path = [{"beta": beta, "settled": settled, "rank": 3.0} for beta, settled in ((0.1, 0.4), (0.2, 1.0))]
+    plot.weights(Selection(3, 1.0, 0.2, 0.2, [], path), ax)
+    assert ax.lines[0].get_ydata().tolist() == [0.4, 1.0]
+    assert ax.lines[1].get_xdata()[0] == 0.2
+    with pytest.raises(ValueError, match="no path of weights"):
+        plot.weights(Selection(3, 1.0, 0.2, 0.2), ax)
+
+
+@pytest.mark.parametrize("name", ["consensus", "errors", "convergence", "weights"])
+def test_a_model_without_the_attribute_is_refused(name, blobs):
+    fitted = KernelAddition(3, random_state=0).fit(blobs[0])
+    with pytest.raises(ValueError, match=r"This KernelAddition has no .*_ to draw"):
+        getattr(plot, name)(fitted)
+
+
+def test_embedding_needs_one(blobs):
+    with pytest.raises(ValueError, match="This FeatureConcatenation has no embedding_ to draw"):
+        plot.embedding(FeatureConcatenation(3, random_state=0).fit(blobs[0]))
+
+
 def test_own_figure_is_made_on_request(model):
     import matplotlib.pyplot as plt
 
@@ -64,6 +142,5 @@ def test_own_figure_is_made_on_request(model):
     plt.close(ax.figure)
 
 
-@pytest.mark.parametrize("n_components", [1, 2, 5])
-def test_plane_coordinates(n_components, rng):
-    assert plot.plane_coordinates(rng.standard_normal((40, n_components))).shape == (40, 2)
+def test_plane_coordinates_need_no_labels(rng):
+    assert plot.plane_coordinates(rng.standard_normal((40, 3))).shape == (40, 2)

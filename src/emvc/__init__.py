@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from emvc._version import __version__
 
 if TYPE_CHECKING:
-    from emvc import datasets, metrics, plot
+    from emvc import datasets, metrics, plot, report
     from emvc.estimators import (
         AMGL,
         EMVC,
@@ -40,11 +40,12 @@ __all__ = [
     "datasets",
     "metrics",
     "plot",
+    "report",
     "select",
 ]
 
 _ESTIMATORS = ("AMGL", "EMVC", "RMSC", "BestSingleView", "CoRegularized", "FeatureConcatenation", "KernelAddition")
-_MODULES = ("datasets", "metrics", "plot")
+_MODULES = ("datasets", "metrics", "plot", "report")
 
 
 def __getattr__(name: str) -> Any:

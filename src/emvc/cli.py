@@ -102,9 +102,8 @@ def demo(
         f"(AUC {result.detection_auc:.3f})."
     )
     images = report.draw_figures(model)
-    page = report.render(
-        report.describe(model),
-        images,
+    page = report.render_report(
+        model,
         title="emvc demo: digits in three views",
         introduction=introduction,
         records=result.records,

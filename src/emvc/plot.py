@@ -1,4 +1,8 @@
-"""Plots of a fitted model on matplotlib axes, in colours that colour-blind readers can tell apart."""
+"""Plots of a fitted model on matplotlib axes, in colours that colour-blind readers can tell apart.
+
+Every function takes a fitted model and, if wanted, the axes to draw on, and returns the axes. A model that lacks what a
+plot shows is refused in one line.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from emvc._array import FloatArray
+from emvc._array import FloatArray, IntArray
+from emvc.layout import block_means, cluster_order, plane_layout, state_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +21,11 @@ PALETTE = (
 )  # fmt: skip
 """Ten colours of Paul Tol's muted scheme."""
 
-_TSNE_LIMIT = 5000
+_MARKERS = "os^D"  # after ten colours the marker changes
+_GREY = "#888888"
+_GRID = "#DDDDDD"
+_MOST_BLOCKS = 1000
+_SMALLEST = 1e-16
 
 
 def _axes(ax: Axes | None) -> Axes:
@@ -28,78 +37,231 @@ def _axes(ax: Axes | None) -> Axes:
 
 
 def _color(index: int) -> str:
-    return PALETTE[index % len(PALETTE)]
+    return _GREY if index < 0 else PALETTE[index % len(PALETTE)]
 
 
-def plane_coordinates(embedding: FloatArray, random_state: int = 0) -> FloatArray:
-    """Return two coordinates per sample for drawing: the embedding itself, or t-SNE (PCA above 5000 samples)."""
-    if embedding.shape[1] <= 2:
-        return np.pad(embedding, ((0, 0), (0, 2 - embedding.shape[1])))
-    if len(embedding) <= _TSNE_LIMIT:
-        from sklearn.manifold import TSNE
+def _get(model: Any, *names: str) -> Any:
+    """Return the first of the attributes that the model has."""
+    for name in names:
+        value = getattr(model, name, None)
+        if value is not None:
+            return value
+    raise ValueError(f"This {type(model).__name__} has no {' or '.join(names)} to draw.")
 
-        perplexity = min(30.0, (len(embedding) - 1) / 3.0)
-        tsne = TSNE(init="pca", perplexity=perplexity, random_state=random_state)
-        return np.asarray(tsne.fit_transform(embedding), dtype=np.float64)
-    from sklearn.decomposition import PCA
 
-    return np.asarray(PCA(2, random_state=random_state).fit_transform(embedding))
+def _tidy(ax: Axes, *, grid: str | None = None) -> None:
+    ax.spines[["top", "right"]].set_visible(False)
+    if grid is not None:
+        ax.grid(axis=grid, color=_GRID, lw=0.6)  # type: ignore[arg-type]
+        ax.set_axisbelow(True)
+
+
+def plane_coordinates(embedding: FloatArray, labels: IntArray | None = None) -> FloatArray:
+    """Return two coordinates per sample for drawing; see `emvc.layout.plane_layout`."""
+    return plane_layout(embedding, np.zeros(len(embedding), dtype=np.int64) if labels is None else labels)
 
 
 def embedding(model: Any, ax: Axes | None = None) -> Axes:
-    """Draw the samples in the plane, coloured by cluster."""
+    """Draw the samples in the plane, coloured by cluster; crosses are samples that no view can be believed about.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, with ``embedding_``.
+    ax : Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    ax : Axes
+    """
+    rows, labels = np.asarray(_get(model, "embedding_")), np.asarray(model.labels_)
     ax = _axes(ax)
-    points = plane_coordinates(model.embedding_)
-    for cluster in np.unique(model.labels_):
-        members = points[model.labels_ == cluster]
-        ax.scatter(members[:, 0], members[:, 1], s=8, color=_color(cluster), label=f"{cluster}", linewidths=0)
-    ax.set(title="Embedding by cluster", xticks=[], yticks=[])
+    lost = _not_believed(model)
+    points = plane_coordinates(rows, np.where(lost, -1, labels))
+    size = float(np.clip(12000.0 / len(points), 4.0, 18.0))
+    for cluster in cluster_names(labels):
+        believed, crossed = points[(labels == cluster) & ~lost], points[(labels == cluster) & lost]
+        marker = _MARKERS[max(cluster, 0) // len(PALETTE) % len(_MARKERS)]
+        name = f"{cluster}" if cluster >= 0 else "none"
+        ax.scatter(
+            believed[:, 0], believed[:, 1], s=size, color=_color(cluster), marker=marker, label=name, linewidths=0
+        )
+        if len(crossed):
+            ax.scatter(crossed[:, 0], crossed[:, 1], s=size, color=_color(cluster), marker="x", linewidths=0.6)
+    ax.set(title="Samples by cluster", xticks=[], yticks=[], aspect="equal")
+    ax.spines[:].set_color(_GRID)
     if model.n_clusters_ <= 20:
         ax.legend(title="cluster", markerscale=2, fontsize="small", ncols=1 + model.n_clusters_ // 11,
                   loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)  # fmt: skip
     return ax
 
 
+def cluster_names(labels: IntArray) -> list[int]:
+    """Return the clusters that occur, in the order in which they are drawn: -1, no cluster, is last."""
+    return sorted((int(name) for name in np.unique(labels)), key=lambda name: (name < 0, name))
+
+
+def _not_believed(model: Any) -> Any:
+    outliers, errors = getattr(model, "outliers_", None), getattr(model, "sample_errors_", None)
+    if outliers is None or errors is None:
+        return np.zeros(len(model.labels_), dtype=bool)
+    return (np.asarray(outliers, dtype=bool) | np.isnan(errors)).all(axis=1)
+
+
 def consensus(model: Any, ax: Axes | None = None) -> Axes:
-    """Draw the consensus matrix with the samples ordered by cluster; lines separate the clusters."""
+    """Draw the consensus with the samples ordered by cluster; lines separate the clusters.
+
+    More than 1000 samples are drawn as means over blocks. The columns of a consensus with landmarks are ordered by the
+    cluster that moves to them.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, with ``consensus_``.
+    ax : Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    ax : Axes
+    """
+    matrix, labels = _get(model, "consensus_"), np.asarray(model.labels_)
     ax = _axes(ax)
-    order = np.argsort(model.labels_, kind="stable")
-    matrix = model.consensus_[np.ix_(order, order)]
+    states = state_labels(matrix, labels)
+    rows, columns = cluster_order(labels), cluster_order(states)
     # A square root and a cap at the 99th percentile of the links keep single strong links from hiding the blocks.
-    shown = np.sqrt(matrix)
+    shown = np.sqrt(np.maximum(block_means(matrix, rows, columns, _MOST_BLOCKS), 0.0))
     positive = shown[shown > 0]
     top = float(np.percentile(positive, 99)) if positive.size else 1.0
-    ax.imshow(shown, cmap="magma_r", vmin=0.0, vmax=top, interpolation="antialiased")
-    for edge in np.flatnonzero(np.diff(model.labels_[order])) + 0.5:
+    extent = (-0.5, len(columns) - 0.5, len(rows) - 0.5, -0.5)
+    ax.imshow(shown, cmap="Blues", vmin=0.0, vmax=top, interpolation="antialiased", extent=extent, aspect="auto")
+    for edge in np.flatnonzero(np.diff(labels[rows])) + 0.5:
         ax.axhline(edge, color="#BBBBBB", lw=0.5)
+    for edge in np.flatnonzero(np.diff(states[columns])) + 0.5:
         ax.axvline(edge, color="#BBBBBB", lw=0.5)
-    ax.set(title="Consensus, ordered by cluster", xlabel="sample", ylabel="sample")
+    square = matrix.shape[0] == matrix.shape[1]
+    ax.set(title="Consensus by cluster", xlabel="sample" if square else "landmark", ylabel="sample")
+    if square:
+        ax.set_aspect("equal")
     return ax
 
 
 def errors(model: Any, ax: Axes | None = None) -> Axes:
-    """Draw the distribution of the sample errors of every view."""
+    """Draw for every view how many samples have an error larger than a value.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, with ``sample_errors_``.
+    ax : Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    ax : Axes
+    """
+    table = np.asarray(_get(model, "sample_errors_"))
     ax = _axes(ax)
-    bins = np.linspace(0.0, 1.0, 51).tolist()
-    for k, (name, values) in enumerate(zip(model.view_names_, model.sample_errors_.T, strict=True)):
-        present = values[~np.isnan(values)]
-        ax.hist(present, bins=bins, histtype="step", lw=1.8, color=_color(2 * k), label=name, log=True)
-    ax.set(title="Errors per view", xlabel="error of a sample: 0 usual, 1 wrong", ylabel="samples")
+    styles = ("-", "--", ":", "-.")
+    for k, (name, values) in enumerate(zip(model.view_names_, table.T, strict=True)):
+        present = np.sort(values[~np.isnan(values)])
+        at_least = np.arange(len(present), 0, -1)
+        style = styles[k // len(PALETTE) % len(styles)]
+        ax.step(present, at_least, where="pre", lw=1.8, ls=style, color=_color(k), label=str(name))
+    ax.axvline(0.5, color=_GREY, lw=1, ls=":")
+    ax.set(title="Errors of the samples", xlabel="error: 0 usual, 1 wrong", ylabel="samples with at least this error")
+    ax.set(xlim=(0, 1.01), yscale="log", ylim=(0.8, 1.2 * len(table)))
+    _tidy(ax, grid="y")
     ax.legend(title="view", fontsize="small", frameon=False)
     return ax
 
 
 def convergence(model: Any, ax: Axes | None = None) -> Axes:
-    """Draw the duality gap (or the constraint residual of a solver without one) along the iterations."""
+    """Draw what the solver measured along the iterations.
+
+    This is the duality gap, the constraint residual of a solver that estimates none, or the objective of a baseline
+    without a certificate.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, with ``history_`` or with one ``objective_`` per iteration.
+    ax : Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    ax : Axes
+    """
+    history = _get(model, "history_", "objective_")
     ax = _axes(ax)
-    history = model.history_
-    has_gap = bool(np.isfinite(history.gap).all())
-    values = history.gap if has_gap else history.residual
-    label = "relative duality gap" if has_gap else "constraint residual"
-    ax.semilogy(history.iteration, np.maximum(values, 1e-16), marker="o", ms=3, color=_color(0), label=label)
-    if has_gap:
-        ax.axhline(max(model.duality_gap_, 1e-16), color=_color(2), ls="--", lw=1,
-                   label=f"certified: {model.duality_gap_:.1e}")  # fmt: skip
+    if getattr(model, "history_", None) is None:
+        values = np.atleast_1d(history)
+        ax.plot(np.arange(1, len(values) + 1), values, marker="o", ms=3, color=_color(0))
+        label = "objective"
+    else:
+        has_gap = bool(np.isfinite(history.gap).all())
+        values = history.gap if has_gap else history.residual
+        label = "relative duality gap" if has_gap else "constraint residual"
+        ax.semilogy(history.iteration, np.maximum(values, _SMALLEST), marker="o", ms=3, color=_color(0), label=label)
+        if has_gap:
+            ax.axhline(max(model.duality_gap_, _SMALLEST), color=_color(2), ls="--", lw=1,
+                       label=f"certified: {model.duality_gap_:.1e}")  # fmt: skip
+        ax.legend(fontsize="small", frameon=False)
     ax.set(title="Convergence", xlabel="iteration", ylabel=label)
-    ax.legend(fontsize="small", frameon=False)
+    _tidy(ax, grid="y")
+    return ax
+
+
+def weights(model: Any, ax: Axes | None = None) -> Axes:
+    """Draw how far each view can be relied on or, for a Selection, the evidence for the weights of the errors.
+
+    Parameters
+    ----------
+    model : estimator or Selection
+        Fitted, with ``view_errors_`` or ``weights_``; or what `emvc.select` has returned.
+    ax : Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    ax : Axes
+    """
+    if hasattr(model, "beta") and hasattr(model, "clusters"):
+        return _selection(model, ax)
+    values = np.asarray(_get(model, "view_errors_", "weights_"), dtype=np.float64)
+    reliable = getattr(model, "view_errors_", None) is not None
+    values = 1.0 - values if reliable else values / values.max()
+    ax = _axes(ax)
+    order = np.argsort(values, kind="stable")
+    names = [str(model.view_names_[k]) for k in order]
+    bars = ax.barh(np.arange(len(order)), values[order], color=PALETTE[0], height=0.65)
+    own = getattr(model, "view_weights_", None)
+    notes = [f"{values[k]:.0%}" + (f", weight {own[k] / np.max(own):.2f}" if own is not None else "") for k in order]
+    ax.bar_label(bars, notes, padding=4, fontsize="small")
+    ax.set_yticks(np.arange(len(order)), names)
+    ax.set(xlim=(0, 1.0 if reliable else 1.15), xlabel="links confirmed by the other views" if reliable else "weight")
+    ax.set_title("Reliability of the views" if reliable else "Weights of the views")
+    if reliable and max(values) > 0.6:
+        ax.set_xlim(0, 1.45)  # room for the notes
+        ax.set_xticks(np.linspace(0, 1, 6))
+    _tidy(ax, grid="x")
+    return ax
+
+
+def _selection(selection: Any, ax: Axes | None) -> Axes:
+    """Draw the agreement of the clusters along the path of weights, and which weight was chosen."""
+    if not selection.weights:
+        raise ValueError("This Selection holds no path of weights: select was given fewer than two multipliers.")
+    ax = _axes(ax)
+    beta = [record["beta"] for record in selection.weights]
+    settled = [record["settled"] for record in selection.weights]
+    ax.semilogx(beta, settled, marker="o", ms=4, color=_color(0), label="agreement with the next weight")
+    ax.axvline(selection.beta, color=_color(2), ls="--", lw=1, label=f"chosen: {selection.beta:.3g}")
+    ax.set_xticks(beta, [f"{record['beta']:.2g}\nrank {record['rank']:.0f}" for record in selection.weights])
+    ax.set_xticks([], minor=True)
+    ax.set(title="Evidence for the weights", xlabel="beta", ylabel="adjusted Rand index", ylim=(0, 1.08))
+    _tidy(ax, grid="y")
+    ax.legend(fontsize="small", frameon=False, loc="lower right")
     return ax

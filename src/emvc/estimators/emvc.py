@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -87,9 +87,10 @@ class EMVC(GraphOptions):
         graph of that view.
     outliers : {"assign", "label"}, default="assign"
         What happens to samples that no view can be believed about: they get a cluster last, or the label -1.
-    embedding : {"unit-rows", "plain", "weighted"}, default="unit-rows"
+    embedding : {"auto", "unit-rows", "plain", "weighted"}, default="auto"
         Eigenvectors with rows of unit length, the generalised eigenvectors of the paper, or these with k-means weighted
-        by the stationary distribution.
+        by the stationary distribution. ``"auto"`` is unit rows, but weights when samples are missing from views: unit
+        length gives a sample that is known by one view alone as much say as the others.
     n_init : int, default=20
         Starts of k-means.
     max_iter : int, default=500
@@ -176,7 +177,7 @@ class EMVC(GraphOptions):
         joint_view: bool = True,
         screen: Any = "auto",
         outliers: str = "assign",
-        embedding: Embedding = "unit-rows",
+        embedding: Embedding | Literal["auto"] = "auto",
         n_init: int = 20,
         max_iter: int = 500,
         tol: float = 1e-3,
@@ -247,7 +248,8 @@ class EMVC(GraphOptions):
         solver = self._make_solver()
         max_iter = check_integer(self.max_iter, "max_iter", least=1)
         dtype = self._dtype(solver)
-        check_choice(self.embedding, "embedding", EMBEDDINGS)
+        check_choice(self.embedding, "embedding", ("auto", *EMBEDDINGS))
+        usual: Embedding = "weighted" if views.missing.any() else "unit-rows"
         check_choice(self.screen, "screen", ("auto", False))
         check_choice(self.outliers, "outliers", ("assign", "label"))
         check_choice(self.joint_view, "joint_view", (True, False))
@@ -271,7 +273,11 @@ class EMVC(GraphOptions):
             problem = Problem(chains.transitions, beta, lam, chains.weights, chains.observed if masked else None)
             solution = solve(solver, problem, name="EMVC", max_iter=max_iter, memory=self.memory, verbose=self.verbose)
             labels, embedding, eigenvalues = cluster_chain(
-                solution.consensus, n_clusters, embedding=self.embedding, n_init=self.n_init, rng=rng
+                solution.consensus,
+                n_clusters,
+                embedding=usual if self.embedding == "auto" else self.embedding,
+                n_init=self.n_init,
+                rng=rng,
             )
         votes = votes_of_the_kept(views, preparation, self.scale)
         contradictions = contradiction(preparation)
