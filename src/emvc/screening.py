@@ -40,7 +40,8 @@ _MOST_CONDEMNED = 0.4  # more than this share are not exceptions but a part of t
 _STANDS_OUT = 3.0
 _USUAL = 1.5  # a gap between usual scores means nothing
 _GAP = 1.0
-_TWO_GROUPS = 3.0
+_ONE_GROUP = 2.65  # deviations between the halves of a normal distribution
+_SAMPLING = 4.5  # times 1 / sqrt(n): what chance adds to that
 _SUSPICIOUS = 1.5
 _MOST_VIEWS = 0.75
 _SPARSE = 0.2  # share of entries that are not zero up to which adding single ones beats a matrix product
@@ -136,7 +137,8 @@ def _upper_group(ordered: FloatArray) -> int:
     cut = int(np.argmax(between)) + 1
     low, high = ordered[:cut], ordered[cut:]
     apart = float(high.mean() - low.mean()) / max(float(low.std()), float(high.std()), 1e-12)
-    return len(high) if apart >= _TWO_GROUPS and len(high) <= _MOST_CONDEMNED * n else 0
+    two = apart >= _ONE_GROUP + _SAMPLING / np.sqrt(n)
+    return len(high) if two and len(high) <= _MOST_CONDEMNED * n else 0
 
 
 def spare_the_many(condemned: BoolArray) -> BoolArray:
