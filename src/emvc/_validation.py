@@ -42,7 +42,14 @@ class Views:
         return tuple(int(array.shape[1]) for array in self.arrays)
 
 
-def check_views(views: Any, *, precomputed: bool = False, allow_missing: bool = False, caller: str = "emvc") -> Views:
+def check_views(
+    views: Any,
+    *,
+    precomputed: bool = False,
+    allow_missing: bool = False,
+    least_samples: int = 2,
+    caller: str = "emvc",
+) -> Views:
     """Check ``views`` and return them as float64 arrays or CSR matrices with names.
 
     Parameters
@@ -54,6 +61,8 @@ def check_views(views: Any, *, precomputed: bool = False, allow_missing: bool = 
     allow_missing : bool
         Whether a row of NaN in a view means that the view does not have this sample. Of several views, each sample
         must be in one at least.
+    least_samples : int
+        Least number of samples, of all views together and of each.
     caller : str
         Name used in messages.
 
@@ -80,10 +89,10 @@ def check_views(views: Any, *, precomputed: bool = False, allow_missing: bool = 
             array = _without_missing(array, missing[:, k], precomputed=precomputed)  # noqa: PLW2901
         _check_finite(array, name)
         arrays.append(array)
-    _check_presence(missing, names)
+    _check_presence(missing, names, least_samples)
     _check_same_index([view for _, view in named], names)
-    if first < 2:
-        raise ValueError(f"{caller} needs at least 2 samples, got n_samples = {first}.")
+    if first < least_samples:
+        raise ValueError(f"{caller} needs at least {least_samples} samples, got n_samples = {first}.")
     if precomputed:
         for name, array in zip(names, arrays, strict=True):
             check_affinity(array, f"view {name!r}")
@@ -161,15 +170,17 @@ def _without_missing(array: View, missing: BoolArray, *, precomputed: bool) -> V
     return array
 
 
-def _check_presence(missing: BoolArray, names: tuple[str, ...]) -> None:
+def _check_presence(missing: BoolArray, names: tuple[str, ...], least_samples: int) -> None:
     """Reject samples that no view has, and views with next to no sample."""
     nowhere = np.flatnonzero(missing.all(axis=1))
     if len(nowhere):
         more = f" and {len(nowhere) - 1} more" if len(nowhere) > 1 else ""
         raise ValueError(f"sample {nowhere[0]}{more} is missing (a row of NaN) in every view. Drop it first.")
     for name, absent in zip(names, missing.T, strict=True):
-        if absent.any() and (~absent).sum() < 2:
-            raise ValueError(f"view {name!r} has fewer than 2 samples; the others are missing (rows of NaN). Drop it.")
+        if least_samples > 1 and absent.any() and (~absent).sum() < least_samples:
+            raise ValueError(
+                f"view {name!r} has fewer than {least_samples} samples; the others are missing (rows of NaN). Drop it."
+            )
 
 
 def _check_finite(array: View, name: str) -> None:
