@@ -13,6 +13,7 @@ import scipy.sparse
 from sklearn.utils.validation import check_array
 
 from emvc._array import BoolArray
+from emvc._containers import is_mudata, mudata_views, sample_names
 
 _LARGEST = 1e150  # squares of larger values overflow
 
@@ -30,6 +31,8 @@ class Views:
     """Whether the caller passed one array instead of several."""
     missing: BoolArray
     """Which samples a view does not have, of shape (n_samples, n_views); their rows in the arrays are zero."""
+    sample_names: Any = None
+    """Names of the samples as integers or strings, if the container has any."""
 
     @property
     def n_samples(self) -> int:
@@ -54,8 +57,9 @@ def check_views(
 
     Parameters
     ----------
-    views : list, tuple or dict of array-likes, or one array-like
-        Arrays, DataFrames or scipy sparse matrices with the same rows. One two-dimensional array is one view.
+    views : list, tuple or dict of array-likes, MuData, or one array-like
+        Arrays, DataFrames or scipy sparse matrices with the same rows. One two-dimensional array is one view. The
+        modalities of a MuData are aligned by its observations.
     precomputed : bool
         Whether each view is a square matrix of non-negative affinities.
     allow_missing : bool
@@ -71,7 +75,8 @@ def check_views(
     ValueError, TypeError
         If a view cannot be used; the message names the view and, where there is one, the sample.
     """
-    named, single = _name_views(views)
+    samples = sample_names(views)
+    named, single = _name_views(mudata_views(views) if is_mudata(views) else views)
     names = tuple(name for name, _ in named)
     raw = [_as_array(view, name, single=single, caller=caller) for name, view in named]
     first = raw[0].shape[0]
@@ -96,7 +101,7 @@ def check_views(
     if precomputed:
         for name, array in zip(names, arrays, strict=True):
             check_affinity(array, f"view {name!r}")
-    return Views(tuple(arrays), names, single, missing)
+    return Views(tuple(arrays), names, single, missing, samples)
 
 
 def _name_views(views: Any) -> tuple[list[tuple[str, Any]], bool]:

@@ -148,6 +148,23 @@ def render(
     )
 
 
+def write_report(
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    sample_ids: Sequence[str] | None = None,
+    title: str | None = None,
+    join_notes: Sequence[str] | None = None,
+) -> None:
+    """Write the page about a fitted `emvc.EMVC` to a file."""
+    content = describe(model)
+    if sample_ids is not None:
+        content["worst"] = [row | {"sample": sample_ids[row["sample"]]} for row in content["worst"]]
+    page = render(content, draw_figures(model), title=title or "emvc report", introduction=" ".join(join_notes or ()))
+    path = Path(path)
+    write_files(path.parent, {path.name: page.encode()})
+
+
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write files so that each appears whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -21,6 +21,7 @@ import scipy.sparse
 
 from emvc import graphs
 from emvc._array import BoolArray, FloatArray, IntArray
+from emvc._containers import is_mudata, mudata_views
 from emvc._validation import View, Views, check_memory
 from emvc.estimators._robust import sharp_votes
 from emvc.extension import Kernel, fit_kernel, prepare_view
@@ -293,13 +294,15 @@ def _nearest(reference: Reference, votes: FloatArray, *, unit: bool) -> IntArray
 
 
 def match_views(views: Any, names: Sequence[str], *, single: bool) -> Any:
-    """Return the views of a dict in the order of ``names``; other containers as they are.
+    """Return the views of a dict or a MuData in the order of ``names``; other containers as they are.
 
     Raises
     ------
     ValueError
         If a name is missing or unknown.
     """
+    if is_mudata(views):
+        views = mudata_views(views)
     if not isinstance(views, Mapping) or scipy.sparse.issparse(views):
         return views
     given = {str(name): view for name, view in views.items()}
