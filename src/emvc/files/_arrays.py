@@ -21,32 +21,28 @@ _SPARSE_KEYS = {"format", "shape", "data"}
 
 def read_npy(path: Path) -> list[FileView]:
     """Read one array, or a stack of views."""
-    return _views({path.stem: _load(path)}, path)
+    with path.open("rb") as stream:
+        try:
+            content = np.load(stream, allow_pickle=False)
+        except (ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise _unreadable(path, error) from None
+    return _views({path.stem: content}, path)
 
 
 def read_npz(path: Path) -> list[FileView]:
     """Read the arrays of an archive, or one sparse matrix as SciPy writes it."""
-    archive = _load(path)
-    if not isinstance(archive, np.lib.npyio.NpzFile):
-        raise ValueError(f"{path.name} is not an archive of arrays.")  # noqa: TRY004
-    with archive:
-        if set(archive.files) >= _SPARSE_KEYS:
-            try:
-                return _views({path.stem: scipy.sparse.load_npz(path).tocsr()}, path)
-            except (ValueError, KeyError, NotImplementedError) as error:
-                raise ValueError(f"{path.name} is not a readable sparse matrix ({error}).") from None
+    with path.open("rb") as stream:
         try:
+            archive = np.load(stream, allow_pickle=False)
             content = {name: archive[name] for name in archive.files}
-        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        except (ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
             raise _unreadable(path, error) from None
+    if content.keys() >= _SPARSE_KEYS:
+        try:
+            return _views({path.stem: scipy.sparse.load_npz(path).tocsr()}, path)
+        except (ValueError, KeyError, NotImplementedError) as error:
+            raise ValueError(f"{path.name} is not a readable sparse matrix ({error}).") from None
     return _views(content, path)
-
-
-def _load(path: Path) -> Any:
-    try:
-        return np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise _unreadable(path, error) from None
 
 
 def _unreadable(path: Path, error: Exception) -> ValueError:
@@ -162,7 +158,7 @@ def orient(views: list[FileView], n_samples: int | None) -> list[FileView]:
         rows = {view.n_samples for view in views}
         if len(rows) == 1:
             return views
-        common = set.intersection(*(set(view.values.shape) for view in views))
+        common = set.intersection(*({view.n_samples} if view.fixed else set(view.values.shape) for view in views))
         if len(common) != 1:
             shapes = ", ".join(f"{view.name} {view.values.shape[0]} x {view.values.shape[1]}" for view in views)
             raise ValueError(f"{views[0].source}: the views do not have the same samples: {shapes}.")

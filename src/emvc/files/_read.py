@@ -111,8 +111,7 @@ def join(found: Sequence[FileView]) -> JoinedViews:
     notes = [note for view in found for note in view.notes]
     named = [view for view in found if view.ids is not None]
     if not named:
-        known = {view.n_samples for view in found if view.fixed}
-        oriented = orient(list(found), known.pop() if len(known) == 1 else None) if len(found) > 1 else list(found)
+        oriented = orient(found, None)
         notes.extend(note for view in oriented for note in view.notes if note not in notes)
         ids = [str(i) for i in range(oriented[0].n_samples)]
         return JoinedViews({view.name: check_values(view).values for view in oriented}, ids, False, notes)

@@ -98,7 +98,8 @@ def _has_header(first: Sequence[str], second: Sequence[str] | None) -> bool:
     """Tell whether the first row holds names: text where the second row has numbers, or one cell less."""
     if second is None:
         return not any(_is_number(cell) and cell.strip() for cell in first)
-    if len(first) == len(second) - 1:
+    nameless = not first[0].strip() and any(cell.strip() for cell in first)  # as pandas writes an index
+    if nameless or len(first) == len(second) - 1:
         return True
     numbers = [_is_number(cell) for cell in first]
     if not any(numbers):
