@@ -106,6 +106,7 @@ def cluster(
     ] = False,
     beta: Annotated[Any, typer.Option(parser=_weight, metavar="NUMBER|auto", help="Weight of sample errors.")] = "auto",
     lam: Annotated[Any, typer.Option(parser=_weight, metavar="NUMBER|auto", help="Weight of state errors.")] = "auto",
+    tol: Annotated[float, typer.Option(min=1e-12, help="Relative duality gap at which the solver stops.")] = 1e-3,
     seed: Annotated[int, typer.Option(min=0, help="Seed of k-means.")] = 0,
     outliers: Annotated[
         str, typer.Option(callback=_check_outliers, help="'assign' them to clusters, or 'label' them -1.")
@@ -122,11 +123,12 @@ def cluster(
 ) -> None:
     """Cluster samples from files, one or several views, and write labels, a report and the model."""
     del device
-    options = {"beta": beta, "lam": lam, "random_state": seed, "outliers": outliers, "n_jobs": jobs}
+    options = {"beta": beta, "lam": lam, "tol": tol, "random_state": seed, "outliers": outliers, "n_jobs": jobs}
     if landmarks is not None:
         options["n_landmarks"] = landmarks
     started = time.perf_counter()
     with guarded(debug=debug), _new_folder(output, force=force) as folder:
+        from emvc.estimators._base import limit_threads
         from emvc.files import read_views
 
         silent = quiet or as_json
@@ -134,7 +136,7 @@ def cluster(
             joined = read_views(views, id_column=id_column, header=header, one_hot=one_hot)
         model, notes = _fit(joined, clusters, options, verbose=0 if silent or not err.is_terminal else 1)
         notes = [*joined.notes, *notes]
-        with _status("writing", silent=silent):
+        with _status("writing", silent=silent), limit_threads(jobs):
             _write_results(folder, model, joined.sample_ids, notes)
     summary = _summarize(model, output, notes, time.perf_counter() - started)
     if as_json:
