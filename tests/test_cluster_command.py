@@ -211,6 +211,17 @@ def test_debug_shows_where_an_error_comes_from(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_fault_of_the_program_is_one_line_too(capsys, files, tmp_path, monkeypatch):
+    def fail(*_args, **_options):
+        raise KeyError("surprise")
+
+    monkeypatch.setattr("emvc.files.read_views", fail)
+    code, shown = cluster(capsys, *files, "-k", 3, "-o", tmp_path / "out")
+    assert code == 1
+    assert shown.err.startswith("error: KeyError: 'surprise' (this is not your fault; --debug shows")
+    assert len(shown.err.splitlines()) == 1
+
+
 @pytest.mark.usefixtures("real_report")
 def test_markup_in_names_is_shown_and_not_run(capsys, tmp_path, blobs):
     names = [f"<script>alert({i})</script>" for i in range(60)]

@@ -46,10 +46,14 @@ def guarded(*, debug: bool) -> Iterator[None]:
     except KeyboardInterrupt as interrupt:
         err.print(Text(f"Interrupted. {interrupt}".strip()), soft_wrap=True)
         raise typer.Exit(_INTERRUPTED) from None
-    except _ERRORS as error:
+    except typer.Exit:
+        raise
+    except Exception as error:
         if debug:
             raise
         message = " ".join((str(error) or type(error).__name__).split())
+        if not isinstance(error, _ERRORS):
+            message = f"{type(error).__name__}: {message} (this is not your fault; --debug shows where it comes from)"
         err.print("[red]error:[/red]", Text(message), soft_wrap=True)
         raise typer.Exit(1) from None
 
@@ -160,6 +164,7 @@ def _new_folder(target: Path, *, force: bool) -> Iterator[Path]:
     """Yield a hidden folder beside ``target`` that takes its place at the end, or goes if anything fails."""
     if target.exists() and not target.is_dir():
         raise NotADirectoryError(f"{target} exists and is not a folder.")
+    target = target.absolute()
     there = sorted(entry.name for entry in target.iterdir()) if target.exists() else []
     if there and not force:
         raise FileExistsError(f"{target} exists and is not empty; choose another folder, or --force to replace it.")
@@ -177,19 +182,23 @@ def _new_folder(target: Path, *, force: bool) -> Iterator[Path]:
 
 
 def _put_in_place(folder: Path, target: Path) -> None:
-    """Rename a finished folder; an earlier one steps aside first and comes back if that fails."""
+    """Rename a finished folder; an earlier one steps aside first, comes back if that fails, and is deleted last."""
     if not target.exists():
         os.rename(folder, target)
         return
     aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    os.rename(target, aside / "old")
     try:
-        os.rename(folder, target)
+        os.rename(target, aside / "old")
+        try:
+            os.rename(folder, target)
+        except BaseException:
+            os.rename(aside / "old", target)
+            raise
     except BaseException:
-        os.rename(aside / "old", target)
+        if not (aside / "old").exists():
+            aside.rmdir()
         raise
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _fit(joined: Any, clusters: int | str, options: dict[str, Any], *, verbose: int) -> tuple[Any, list[str]]:
