@@ -26,6 +26,9 @@ if TYPE_CHECKING:
         FeatureConcatenation,
         KernelAddition,
     )
+    from emvc.files import read_views
+    from emvc.persistence import load
+    from emvc.results import to_mudata
     from emvc.selection import select
 
 __all__ = [
@@ -38,14 +41,18 @@ __all__ = [
     "KernelAddition",
     "__version__",
     "datasets",
+    "load",
     "metrics",
     "plot",
+    "read_views",
     "report",
     "select",
+    "to_mudata",
 ]
 
 _ESTIMATORS = ("AMGL", "EMVC", "RMSC", "BestSingleView", "CoRegularized", "FeatureConcatenation", "KernelAddition")
 _MODULES = ("datasets", "metrics", "plot", "report")
+_FUNCTIONS = {"load": "persistence", "read_views": "files", "select": "selection", "to_mudata": "results"}
 
 
 def __getattr__(name: str) -> Any:
@@ -54,8 +61,8 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module("emvc.estimators"), name)
     if name in _MODULES:
         return importlib.import_module(f"emvc.{name}")
-    if name == "select":
-        return importlib.import_module("emvc.selection").select
+    if name in _FUNCTIONS:
+        return getattr(importlib.import_module(f"emvc.{_FUNCTIONS[name]}"), name)
     raise AttributeError(f"module 'emvc' has no attribute {name!r}")
 
 

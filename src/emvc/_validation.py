@@ -13,6 +13,7 @@ import scipy.sparse
 from sklearn.utils.validation import check_array
 
 from emvc._array import BoolArray
+from emvc._containers import is_mudata, mudata_views, sample_names
 
 _LARGEST = 1e150  # squares of larger values overflow
 
@@ -30,6 +31,8 @@ class Views:
     """Whether the caller passed one array instead of several."""
     missing: BoolArray
     """Which samples a view does not have, of shape (n_samples, n_views); their rows in the arrays are zero."""
+    sample_names: Any = None
+    """Names of the samples as integers or strings, if the container has any."""
 
     @property
     def n_samples(self) -> int:
@@ -42,18 +45,28 @@ class Views:
         return tuple(int(array.shape[1]) for array in self.arrays)
 
 
-def check_views(views: Any, *, precomputed: bool = False, allow_missing: bool = False, caller: str = "emvc") -> Views:
+def check_views(
+    views: Any,
+    *,
+    precomputed: bool = False,
+    allow_missing: bool = False,
+    least_samples: int = 2,
+    caller: str = "emvc",
+) -> Views:
     """Check ``views`` and return them as float64 arrays or CSR matrices with names.
 
     Parameters
     ----------
-    views : list, tuple or dict of array-likes, or one array-like
-        Arrays, DataFrames or scipy sparse matrices with the same rows. One two-dimensional array is one view.
+    views : list, tuple or dict of array-likes, MuData, or one array-like
+        Arrays, DataFrames or scipy sparse matrices with the same rows. One two-dimensional array is one view. The
+        modalities of a MuData are aligned by its observations.
     precomputed : bool
         Whether each view is a square matrix of non-negative affinities.
     allow_missing : bool
         Whether a row of NaN in a view means that the view does not have this sample. Of several views, each sample
         must be in one at least.
+    least_samples : int
+        Least number of samples, of all views together and of each.
     caller : str
         Name used in messages.
 
@@ -62,7 +75,8 @@ def check_views(views: Any, *, precomputed: bool = False, allow_missing: bool = 
     ValueError, TypeError
         If a view cannot be used; the message names the view and, where there is one, the sample.
     """
-    named, single = _name_views(views)
+    samples = sample_names(views)
+    named, single = _name_views(mudata_views(views) if is_mudata(views) else views)
     names = tuple(name for name, _ in named)
     raw = [_as_array(view, name, single=single, caller=caller) for name, view in named]
     first = raw[0].shape[0]
@@ -80,14 +94,14 @@ def check_views(views: Any, *, precomputed: bool = False, allow_missing: bool = 
             array = _without_missing(array, missing[:, k], precomputed=precomputed)  # noqa: PLW2901
         _check_finite(array, name)
         arrays.append(array)
-    _check_presence(missing, names)
+    _check_presence(missing, names, least_samples)
     _check_same_index([view for _, view in named], names)
-    if first < 2:
-        raise ValueError(f"{caller} needs at least 2 samples, got n_samples = {first}.")
+    if first < least_samples:
+        raise ValueError(f"{caller} needs at least {least_samples} samples, got n_samples = {first}.")
     if precomputed:
         for name, array in zip(names, arrays, strict=True):
             check_affinity(array, f"view {name!r}")
-    return Views(tuple(arrays), names, single, missing)
+    return Views(tuple(arrays), names, single, missing, samples)
 
 
 def _name_views(views: Any) -> tuple[list[tuple[str, Any]], bool]:
@@ -161,15 +175,17 @@ def _without_missing(array: View, missing: BoolArray, *, precomputed: bool) -> V
     return array
 
 
-def _check_presence(missing: BoolArray, names: tuple[str, ...]) -> None:
+def _check_presence(missing: BoolArray, names: tuple[str, ...], least_samples: int) -> None:
     """Reject samples that no view has, and views with next to no sample."""
     nowhere = np.flatnonzero(missing.all(axis=1))
     if len(nowhere):
         more = f" and {len(nowhere) - 1} more" if len(nowhere) > 1 else ""
         raise ValueError(f"sample {nowhere[0]}{more} is missing (a row of NaN) in every view. Drop it first.")
     for name, absent in zip(names, missing.T, strict=True):
-        if absent.any() and (~absent).sum() < 2:
-            raise ValueError(f"view {name!r} has fewer than 2 samples; the others are missing (rows of NaN). Drop it.")
+        if least_samples > 1 and absent.any() and (~absent).sum() < least_samples:
+            raise ValueError(
+                f"view {name!r} has fewer than {least_samples} samples; the others are missing (rows of NaN). Drop it."
+            )
 
 
 def _check_finite(array: View, name: str) -> None:

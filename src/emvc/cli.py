@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from emvc import cli_cluster
 from emvc._version import __version__
 
 app = typer.Typer(
@@ -158,6 +159,9 @@ def reproduce(
                 if name.endswith(".md"):
                     out.print(Text(files[name].decode()), soft_wrap=True)
     out.print(Text(f"Tables, figures and records are in {output}."), soft_wrap=True)
+
+
+cli_cluster.register(app)
 
 
 datasets_app = typer.Typer(help="List and fetch the real data sets.", invoke_without_command=True)

@@ -181,6 +181,59 @@ def _weights(quality: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(relative**2, _LEAST_WEIGHT))
 
 
+@dataclass(frozen=True)
+class JointScale:
+    """Units in which the distances of the views are averaged.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_views,)
+        Weights of the views, zero where all samples coincide.
+    means : ndarray of shape (n_views,)
+        Mean squared distance of each view.
+    factors : ndarray of shape (n_views + 1,), or None
+        Shrinkage by the number of views that two samples share; None if all are in all views.
+    """
+
+    weights: FloatArray
+    means: FloatArray
+    factors: FloatArray | None
+
+    def average(self, distances: Sequence[FloatArray], rows: BoolArray, columns: BoolArray) -> FloatArray:
+        """Return joint distances from those of the views, between samples that the views show as told by the masks.
+
+        Distances that involve a sample which the view does not show are ignored; pairs that share no view get NaN.
+        """
+        total, count = np.zeros((len(rows), len(columns))), np.zeros((len(rows), len(columns)))
+        for k, squares in enumerate(distances):
+            if self.weights[k] > 0:
+                shown = squares
+                if not (rows[:, k].all() and columns[:, k].all()):
+                    shown = squares * rows[:, k, None] * columns[:, k]
+                total += (self.weights[k] / self.means[k]) * shown
+                count += self.weights[k] * np.outer(rows[:, k], columns[:, k])
+        alone = count <= 0
+        total /= np.where(alone, 1.0, count)
+        if self.factors is not None:
+            n_shared = rows.astype(np.float64) @ columns.T
+            total = np.maximum(1.0 + (total - 1.0) * self.factors[n_shared.astype(np.intp)], 0.0)
+        total[alone] = np.nan
+        return total
+
+
+def joint_scale(distances: Sequence[FloatArray], observed: BoolArray, weights: FloatArray) -> JointScale:
+    """Return the units for `joint_distances`."""
+    means = np.empty(len(weights))
+    for k, (squares, seen) in enumerate(zip(distances, observed.T, strict=True)):
+        n_seen = int(seen.sum())
+        means[k] = float(between_observed(squares, seen).sum()) / max(n_seen * (n_seen - 1), 1)
+    varied = means > 0
+    factors = None
+    if not observed.all() and observed.shape[1] > 1:
+        factors = _shrinkage(distances, observed, np.where(varied, 1.0 / np.where(varied, means, 1.0), 0.0))
+    return JointScale(np.where(varied, weights, 0.0), means, factors)
+
+
 def joint_distances(distances: Sequence[FloatArray], observed: BoolArray, weights: FloatArray) -> FloatArray:
     """Return the mean over the views of squared distances in units of their mean, for pairs that share a view.
 
@@ -188,24 +241,16 @@ def joint_distances(distances: Sequence[FloatArray], observed: BoolArray, weight
     their part of the nearest neighbours. Their deviation from 1 is therefore shrunk until it varies as much as that of
     the mean over all views (`_shrinkage`). Pairs that share no view get twice the largest distance.
     """
-    n_samples, n_views = observed.shape
-    total, count = np.zeros((n_samples, n_samples)), np.zeros((n_samples, n_samples))
-    scaled_weights = weights.copy()
-    for k, (squares, seen) in enumerate(zip(distances, observed.T, strict=True)):
-        n_seen = int(seen.sum())
-        part = between_observed(squares, seen)
-        mean = float(part.sum()) / max(n_seen * (n_seen - 1), 1)
-        scaled_weights[k] = weights[k] / mean if mean > 0 else 0.0
-        if mean > 0:
-            total += scaled_weights[k] * part
-            count += weights[k] * np.outer(seen, seen)
-    alone = count <= 0
-    total /= np.where(alone, 1.0, count)
-    if not observed.all() and n_views > 1:
-        n_shared = observed.astype(np.float64) @ observed.T
-        factors = _shrinkage(distances, observed, scaled_weights / np.maximum(weights, 1e-300))
-        total = np.maximum(1.0 + (total - 1.0) * factors[n_shared.astype(np.intp)], 0.0)
-    total[alone] = 2.0 * total.max() or 1.0
+    total = joint_scale(distances, observed, weights).average(distances, observed, observed)
+    return fill_unshared(total)
+
+
+def fill_unshared(total: FloatArray) -> FloatArray:
+    """Replace NaN by twice the largest joint distance and clear the diagonal, in place."""
+    alone = np.isnan(total)
+    if alone.any():
+        total[alone] = 0.0
+        total[alone] = 2.0 * total.max() or 1.0
     np.fill_diagonal(total, 0.0)
     return total
 

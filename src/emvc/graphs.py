@@ -20,6 +20,7 @@ see a shift.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -60,15 +61,49 @@ def scale_view(view: View, scale: str | None = "auto") -> View:
     array([[0.6, 0.8],
            [0. , 0. ]])
     """
+    return fit_scaling(view, scale).apply(view)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """How one view is scaled, so that further samples can be scaled in the same way.
+
+    Attributes
+    ----------
+    kind : {"unit", "zscore"} or None
+        As for `scale_view`, without ``"auto"``.
+    mean, factors : ndarray of shape (n_features,), or None
+        What is subtracted from a dense view and what it is multiplied with then, for z-scores.
+    """
+
+    kind: str | None
+    mean: FloatArray | None = None
+    factors: FloatArray | None = None
+
+    def apply(self, view: View) -> View:
+        """Return the scaled view."""
+        if self.kind == "unit":
+            norms = np.sqrt(_squared_norms(view))
+            return _multiply(view, 1.0 / np.where(norms > 0, norms, 1.0)[:, None])
+        if self.mean is None or self.factors is None:
+            return view
+        return _multiply(view if scipy.sparse.issparse(view) else view - self.mean, self.factors[None, :])
+
+
+def fit_scaling(view: View, scale: str | None = "auto") -> Scaling:
+    """Return the scaling of `scale_view` for this view.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scaling = fit_scaling(np.array([[1.0], [3.0]]), "zscore")
+    >>> scaling.apply(np.array([[4.0]]))
+    array([[2.]])
+    """
     check_choice(scale, "scale", SCALES)
     if scale == "auto":
         scale = _choose_scale(view)
-    if scale == "unit":
-        norms = np.sqrt(_squared_norms(view))
-        return _multiply(view, 1.0 / np.where(norms > 0, norms, 1.0)[:, None])
-    if scale == "zscore":
-        return _zscore(view)
-    return view
+    return Scaling(scale, *_zscore(view)) if scale == "zscore" else Scaling(scale)
 
 
 def is_text_like(view: View) -> bool:
@@ -99,7 +134,8 @@ def _choose_scale(view: View) -> str | None:
     return None if high <= _SIMILAR_VARIANCES * low else "zscore"
 
 
-def _zscore(view: View) -> View:
+def _zscore(view: View) -> tuple[FloatArray, FloatArray]:
+    """Return the mean of each column and one over its deviation, zero for a constant one."""
     n_samples, n_features = view.shape
     mean = np.asarray(view.mean(axis=0)).ravel()
     if scipy.sparse.issparse(view):
@@ -110,11 +146,9 @@ def _zscore(view: View) -> View:
         largest = np.asarray(abs(view).max(axis=0).toarray()).ravel()
     else:
         largest = np.abs(view).max(axis=0)
-        view = view - mean
-        spread = np.sqrt(np.mean(view * view, axis=0))
+        spread = np.sqrt(np.mean((view - mean) ** 2, axis=0))
     constant = spread <= 1e-12 * largest
-    factors = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread))
-    return _multiply(view, factors[None, :])
+    return mean, np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread))
 
 
 def _multiply(view: View, factors: FloatArray) -> View:
@@ -143,8 +177,14 @@ def squared_distances(view: View) -> FloatArray:
 
 
 def squared_distances_between(one: View, other: View) -> FloatArray:
-    """Return the squared Euclidean distances between the rows of two views of the same features."""
-    return np.maximum(_squared_norms(one)[:, None] + _squared_norms(other) - 2.0 * _product(one, other), 0.0)
+    """Return the squared Euclidean distances between the rows of two views, exactly zero between duplicates."""
+    if not scipy.sparse.issparse(one) and not scipy.sparse.issparse(other):
+        middle = other.mean(axis=0)  # as in squared_distances
+        one, other = one - middle, other - middle
+    scale = _squared_norms(one)[:, None] + _squared_norms(other)
+    squares = scale - 2.0 * _product(one, other)
+    squares[squares <= _ROUNDING * scale] = 0.0
+    return np.asarray(squares)
 
 
 def _product(one: View, other: View) -> FloatArray:
@@ -170,34 +210,46 @@ def _median_distance(squares: FloatArray) -> float:
 
 def rbf_affinity(view: View) -> FloatArray:
     """Gaussian kernel with the median distance as bandwidth, ``exp(-d^2 / (2 median^2))``."""
-    squares = squared_distances(view)
-    return _gaussian(squares, 2.0 * _median_distance(squares) ** 2)
+    return _gaussian(squared_distances(view), "rbf")
 
 
 def rbf_literal_affinity(view: View) -> FloatArray:
     """Gaussian kernel as the paper prints it, ``exp(-d^2 / median)``."""
-    squares = squared_distances(view)
-    return _gaussian(squares, _median_distance(squares))
+    return _gaussian(squared_distances(view), "rbf-literal")
 
 
 def rbf_t100_affinity(view: View) -> FloatArray:
     """Gaussian kernel of the authors' program: unit rows and a fixed bandwidth of 100, almost constant."""
-    return _gaussian(squared_distances(scale_view(view, "unit")), 2.0 * 100.0**2)
+    return _gaussian(squared_distances(scale_view(view, "unit")), "rbf-t100")
 
 
-def _gaussian(squares: FloatArray, width: float) -> FloatArray:
-    squares /= -width
+def gaussian_width(squares: FloatArray, name: str) -> float:
+    """Return what squared distances are divided by in the Gaussian kernel of this name."""
+    if name == "rbf-t100":
+        return 2.0 * 100.0**2
+    median = _median_distance(squares)
+    return median if name == "rbf-literal" else 2.0 * median**2
+
+
+def _gaussian(squares: FloatArray, name: str) -> FloatArray:
+    squares /= -gaussian_width(squares, name)
     return np.exp(squares, out=squares)
 
 
 def self_tuning_affinity(view: View) -> FloatArray:
     """Gaussian kernel scaled by the distance of both ends to their 7th neighbour (Zelnik-Manor and Perona)."""
     squares = squared_distances(view)
-    neighbor = min(_SELF_TUNING_NEIGHBOR, len(squares) - 1)
-    scale = np.sqrt(np.partition(squares, neighbor, axis=1)[:, neighbor])
-    scale = np.maximum(scale, 1e-3 * _median_distance(squares))  # samples with many duplicates
+    _, scale, _ = self_tuning_scale(squares)
     squares /= -np.outer(scale, scale)
     return np.exp(squares, out=squares)
+
+
+def self_tuning_scale(squares: FloatArray) -> tuple[int, FloatArray, float]:
+    """Return which neighbour sets the scale, its distance from each sample, and the least scale."""
+    neighbor = min(_SELF_TUNING_NEIGHBOR, len(squares) - 1)
+    floor = 1e-3 * _median_distance(squares)  # for samples with many duplicates
+    scale = np.sqrt(np.partition(squares, neighbor, axis=1)[:, neighbor])
+    return neighbor, np.maximum(scale, floor), floor
 
 
 def cosine_affinity(view: View) -> FloatArray:
@@ -224,6 +276,28 @@ def local_affinity(view: View, n_neighbors: int = 10) -> FloatArray:
 def local_graph(squares: FloatArray, n_neighbors: int) -> FloatArray:
     """Return the graph of `local_affinity` from squared distances, which are overwritten."""
     return kernels.neighbors.local_graph(squares, min(n_neighbors, len(squares) - 1))
+
+
+def local_scale(squares: FloatArray, n_neighbors: int) -> tuple[FloatArray, float]:
+    """Return the mean distance of each sample to its neighbours, and the least width of the kernel."""
+    scale, _, _ = kernels.neighbors.local_scale(squares, n_neighbors)
+    return scale, kernels.neighbors.least_width(scale)
+
+
+def local_weights(squares: FloatArray, own: FloatArray, scale: FloatArray, floor: float) -> FloatArray:
+    """Return Gaussian weights from the scales of both ends, of shape (n_rows,) and (n_columns,)."""
+    width = np.maximum((np.sqrt(squares) + own[:, None] + scale) / 6.0, floor)
+    return np.asarray(np.exp(-squares / (2.0 * width**2)))
+
+
+def neighbor_shares(squares: FloatArray, n_neighbors: int) -> FloatArray:
+    """Return how much each column counts as a neighbour of each row: 1, 0, or a share of the last places."""
+    last = np.partition(squares, n_neighbors - 1, axis=1)[:, n_neighbors - 1 : n_neighbors]
+    slack = 1e-9 * last
+    nearer = squares < last - slack
+    tied = ~nearer & (squares <= last + slack)
+    places = n_neighbors - nearer.sum(axis=1, keepdims=True)
+    return np.asarray(nearer + tied * (places / tied.sum(axis=1, keepdims=True)))
 
 
 AFFINITIES: dict[str, Affinity] = {

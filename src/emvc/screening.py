@@ -21,7 +21,7 @@ import scipy.sparse
 from emvc import kernels
 from emvc._array import BoolArray, FloatArray
 from emvc._validation import View
-from emvc.graphs import scale_view, squared_distances
+from emvc.graphs import Scaling, fit_scaling, squared_distances, squared_distances_between
 
 ISOLATED = 6.0
 """Isolation in one view above which a sample is condemned there."""
@@ -146,24 +146,68 @@ def spare_the_many(condemned: BoolArray) -> BoolArray:
     return np.asarray(condemned & (condemned.mean(axis=0) <= _MOST_CONDEMNED))
 
 
+@dataclass(frozen=True)
+class Isolation:
+    """How isolation is measured in one view, for its own samples and for further ones.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_samples,)
+        Robust standard scores of the samples of the view.
+    scaling : Scaling
+        Z-scores of the view.
+    middle, spread, least : float
+        Centre, unit and least value of the logarithms of neighbour distances.
+    """
+
+    scores: FloatArray
+    scaling: Scaling
+    middle: float = 0.0
+    spread: float = float("inf")
+    least: float = 0.0
+
+    @property
+    def bar(self) -> float:
+        """The score from which on a sample is condemned; infinite where so many are that nobody is."""
+        bar = _bar(self.scores)
+        return bar if float(np.mean(self.scores >= bar)) <= _MOST_CONDEMNED else float("inf")
+
+    def score(self, view: View, samples: View, n_neighbors: int = _NEIGHBOR) -> FloatArray:
+        """Return the scores of new ``samples`` among those of the ``view`` that was measured."""
+        if not np.isfinite(self.spread):
+            return np.zeros(samples.shape[0])
+        view, samples = (_clip(self.scaling.apply(part)) for part in (view, samples))
+        squares = squared_distances_between(samples, view)
+        kth = np.partition(squares, n_neighbors - 1, axis=1)[:, n_neighbors - 1]
+        return np.asarray((0.5 * np.log(np.maximum(kth, self.least)) - self.middle) / self.spread)
+
+
 def isolation_scores(view: View, n_neighbors: int = _NEIGHBOR) -> FloatArray:
     """Return how isolated each sample is, as robust standard scores of the logarithm of a neighbour distance."""
-    n_samples = view.shape[0]
+    return measure_isolation(view, n_neighbors).scores
+
+
+def measure_isolation(view: View, n_neighbors: int = _NEIGHBOR) -> Isolation:
+    """Return the `isolation_scores` of a view together with what they were computed by."""
+    n_samples, scaling = view.shape[0], fit_scaling(view, "zscore")
+    nothing = Isolation(np.zeros(n_samples), scaling)
     if n_samples < _LEAST_SAMPLES:
-        return np.zeros(n_samples)
-    squares = squared_distances(_clip(scale_view(view, "zscore")))
+        return nothing
+    squares = squared_distances(_clip(scaling.apply(view)))
     kth = kernels.neighbors.kth_smallest(squares, n_neighbors)
     positive = kth[kth > 0]
     if not positive.size:
-        return np.zeros(n_samples)
-    values = 0.5 * np.log(np.maximum(kth, positive.min()))
-    scores = standardize(values, least_spread=_LEAST_SPREAD)
+        return nothing
+    least = float(positive.min())
+    values = 0.5 * np.log(np.maximum(kth, least))
+    middle, spread = _standard_scale(values, _LEAST_SPREAD)
+    scores = (values - middle) / spread
     size = _upper_group(np.sort(scores))
     if size:  # so many that they have inflated the spread: take it from the others
         lower = np.argsort(scores, kind="stable")[:-size]
         middle, spread = _robust_scale(values[lower], _LEAST_SPREAD)
         scores = (values - middle) / spread
-    return np.asarray(scores)
+    return Isolation(np.asarray(scores), scaling, middle, spread, least)
 
 
 def _clip(view: View) -> View:
@@ -181,6 +225,13 @@ def standardize(values: FloatArray, *, least_spread: float) -> FloatArray:
     In a second pass both are taken without the samples that stood out in the first, which many errors would inflate.
     """
     values = np.asarray(values, dtype=np.float64)
+    middle, spread = _standard_scale(values, least_spread)
+    return np.asarray((values - middle) / spread)
+
+
+def _standard_scale(values: FloatArray, least_spread: float) -> tuple[float, float]:
+    """Return the centre and the unit of `standardize`."""
+    middle, spread = 0.0, float("inf")
     scores = np.zeros(len(values))
     for _ in range(2):
         usual = values[scores <= _STANDS_OUT]
@@ -188,7 +239,7 @@ def standardize(values: FloatArray, *, least_spread: float) -> FloatArray:
             break
         middle, spread = _robust_scale(usual, least_spread)
         scores = (values - middle) / spread
-    return np.asarray(scores)
+    return middle, spread
 
 
 def _robust_scale(values: FloatArray, least_spread: float) -> tuple[float, float]:

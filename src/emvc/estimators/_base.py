@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, Self
@@ -9,9 +10,10 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from emvc import graphs
+from emvc import graphs, persistence, results
 from emvc._array import FloatArray, IntArray
 from emvc._validation import (
     Views,
@@ -37,9 +39,10 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
 
         Parameters
         ----------
-        views : list, tuple or dict of array-likes, or one array-like
+        views : list, tuple or dict of array-likes, MuData, or one array-like
             Arrays, DataFrames or scipy sparse matrices of shape (n_samples, n_features of the view), with the same
-            samples in the same order. The keys of a dict name the views.
+            samples in the same order. The keys of a dict name the views. The modalities of a ``mudata.MuData`` are
+            matched by their observations.
         y : ignored
             Present for compatibility with scikit-learn.
 
@@ -71,7 +74,24 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         self.n_clusters_ = n_clusters
         self.view_names_ = list(checked.names)
         self.n_features_in_ = sum(checked.n_features)
+        if checked.sample_names is not None:
+            self.sample_names_ = checked.sample_names
+        elif hasattr(self, "sample_names_"):  # of an earlier fit
+            del self.sample_names_
         return self
+
+    def labels_frame(self) -> Any:
+        """Return labels, errors and flags as a pandas DataFrame (see `emvc.results.result_columns`).
+
+        It is indexed by the samples if the views were DataFrames or a MuData.
+        """
+        check_is_fitted(self)
+        return results.labels_frame(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file that `emvc.load` reads (see `emvc.persistence`)."""
+        check_is_fitted(self)
+        persistence.save(self, path)
 
     def _choose_n_clusters(self, views: Views, rng: np.random.Generator) -> tuple[int, dict[str, Any]]:
         """Return the number of clusters and attributes that tell how it was found."""

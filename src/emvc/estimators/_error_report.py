@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -74,6 +76,28 @@ class ErrorReport:
                 mark = ", left out" if entry.condemned else ""
                 lines.append(f"{entry.sample:6d}  {entry.view[:16]:16} {entry.error:5.2f}  {entry.reason}{mark}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return the report as tables for notebooks."""
+        notes = "".join(f"<p>{escape(line)}</p>" for line in str(self).split("\n\n")[0].splitlines())
+        views = _html_table(
+            ("view", "error", "weight", "condemned"),
+            [(name, f"{error:.2f}", f"{weight:.2f}", str(condemned)) for name, error, weight, condemned in self.views],
+        )
+        samples = _html_table(
+            ("sample", "view", "error", "why"),
+            [
+                (str(e.sample), e.view, f"{e.error:.2f}", e.reason + (", left out" if e.condemned else ""))
+                for e in self.samples
+            ],
+        )
+        return notes + views + (samples if self.samples else "<p>No sample is suspicious.</p>")
+
+
+def _html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def build(model: Any, n_worst: int) -> ErrorReport:

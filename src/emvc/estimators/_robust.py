@@ -151,7 +151,11 @@ def votes_of_the_kept(views: Views, preparation: Preparation, scale: str | None)
         part[:, here] = squares / np.where(mean > 0, mean, 1.0)
         total[there] += part
         count[there] += 1.0
-    relative = total / np.maximum(count, 1.0)
+    return sharp_votes(total / np.maximum(count, 1.0))
+
+
+def sharp_votes(relative: FloatArray) -> FloatArray:
+    """Return votes that fall with distances relative to their mean, as distributions."""
     weights = np.exp(-_SHARPNESS * (relative - relative.min(axis=1, keepdims=True)))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 

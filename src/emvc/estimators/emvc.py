@@ -9,11 +9,19 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from emvc._array import FloatArray
-from emvc._validation import Views, check_choice, check_integer, check_memory, check_number
+from emvc._array import FloatArray, IntArray
+from emvc._validation import Views, check_choice, check_integer, check_memory, check_number, check_views
 from emvc.cluster_count import WIDTH, choose_n_clusters
 from emvc.estimators._base import GraphOptions, limit_threads
 from emvc.estimators._error_report import ErrorReport, build
+from emvc.estimators._predict import (
+    Training,
+    check_features,
+    keep_training,
+    match_views,
+    predict_labels,
+    reference_of,
+)
 from emvc.estimators._robust import (
     Preparation,
     contradiction,
@@ -163,6 +171,7 @@ class EMVC(GraphOptions):
     """
 
     _allow_missing = True
+    _training: Training
 
     def __init__(
         self,
@@ -221,6 +230,52 @@ class EMVC(GraphOptions):
              scale=None, screen=False, solver='alm')
         """
         return cls(n_clusters, beta=beta, lam=lam, **PUBLISHED | options)
+
+    def predict(self, views: Any) -> IntArray:
+        """Return the clusters of new samples, placed through the graphs of the views (`emvc.estimators._predict`).
+
+        Parameters
+        ----------
+        views : list, tuple or dict of array-likes, or one array-like
+            New samples in the same views, with the same features, as those of ``fit``. A dict is matched by name. A row
+            of NaN in a view means that the sample is missing there.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_new_samples,)
+            Clusters as in ``labels_``; -1 for samples that stand alone in every view if ``outliers="label"``.
+
+        Raises
+        ------
+        ValueError
+            If the views are not those of ``fit``, or ``affinity`` is ``"precomputed"`` or a callable, which tell
+            nothing about new samples.
+
+        Examples
+        --------
+        >>> from emvc.datasets import make_digits_views
+        >>> data = make_digits_views(n_samples=300)
+        >>> model = EMVC(n_clusters=10, random_state=0).fit([view[:250] for view in data.views])
+        >>> model.predict([view[250:] for view in data.views]).shape
+        (50,)
+        """
+        check_is_fitted(self)
+        affinity = self._affinity_name()
+        if callable(affinity) or affinity == "precomputed":
+            raise ValueError(
+                "predict cannot extend the graphs of affinity='precomputed' or of a callable to new samples; fit with "
+                "a named affinity, for instance 'local'."
+            )
+        caller, training = type(self).__name__, self._training
+        checked = check_views(
+            match_views(views, self.view_names_, single=training.single),
+            allow_missing=True,
+            least_samples=1,
+            caller=caller,
+        )
+        check_features(checked, training, self.view_names_, caller)
+        with limit_threads(self.n_jobs):
+            return predict_labels(self, reference_of(self, affinity), checked)
 
     def error_report(self, n_worst: int = 20) -> ErrorReport:
         """Return a summary of the errors that were found: worst samples, worst views, and why.
@@ -291,6 +346,7 @@ class EMVC(GraphOptions):
             "outliers_": outlier_mask(preparation),
             "isolation_": preparation.screening.isolation,
             "disagreement_": contradictions,
+            "_training": keep_training(views, self._n_neighbors(views.n_samples, n_clusters)),
             **solution.attributes(),
         }
         fitted["labels_"] = place_the_lost(labels, votes, preparation, outliers=self.outliers)

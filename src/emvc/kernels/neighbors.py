@@ -117,15 +117,26 @@ def _symmetrize(matrix: Any) -> None:
                     matrix[j, i] = total
 
 
+def local_scale(squares: FloatArray, n_neighbors: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the mean distance of each sample to its neighbours, the largest squared one, and the share of ties."""
+    last = kth_smallest(squares, n_neighbors)
+    share, scale = np.empty(len(squares)), np.empty(len(squares))
+    _local_scale(squares, last, n_neighbors, share, scale)
+    return scale, last, share
+
+
+def least_width(scale: FloatArray) -> float:
+    """Return the least width of the kernel: samples with many duplicates have scale zero.
+
+    If all have, every distance is zero and any width will do.
+    """
+    return 1e-3 * float(np.median(scale)) or 1e-6 * float(scale.max()) or 1.0
+
+
 def local_graph(squares: FloatArray, n_neighbors: int) -> FloatArray:
     """Turn squared distances into the graph of `emvc.graphs.local_affinity`, in place."""
-    n_samples = len(squares)
-    last = kth_smallest(squares, n_neighbors)
-    share, scale = np.empty(n_samples), np.empty(n_samples)
-    _local_scale(squares, last, n_neighbors, share, scale)
-    # Samples with many duplicates have scale zero; if all have, every distance is zero and any width will do.
-    floor = 1e-3 * float(np.median(scale)) or 1e-6 * float(scale.max()) or 1.0
-    _local_weights(squares, last, share, scale, floor)
+    scale, last, share = local_scale(squares, n_neighbors)
+    _local_weights(squares, last, share, scale, least_width(scale))
     _symmetrize(squares)
     return squares
 

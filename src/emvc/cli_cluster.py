@@ -1,0 +1,299 @@
+"""The commands for a user's own files: `emvc cluster` and `emvc report`."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import json
+import math
+import os
+import shutil
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+out = Console()
+err = Console(stderr=True)
+
+FILES = ("labels.csv", "report.html", "model.emvc")
+"""What `emvc cluster` writes."""
+
+_INTERRUPTED = 130  # what shells report for Ctrl-C
+_ERRORS = (OSError, ValueError, TypeError, MemoryError, ImportError)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command()(cluster)
+    app.command("report")(write_report)
+
+
+@contextmanager
+def guarded(*, debug: bool) -> Iterator[None]:
+    """Turn errors of the user into one line and exit code 1, and Ctrl-C into a message and exit code 130."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        err.print(Text(f"Interrupted. {interrupt}".strip()), soft_wrap=True)
+        raise typer.Exit(_INTERRUPTED) from None
+    except typer.Exit:
+        raise
+    except Exception as error:
+        if debug:
+            raise
+        message = " ".join((str(error) or type(error).__name__).split())
+        if not isinstance(error, _ERRORS):
+            message = f"{type(error).__name__}: {message} (this is not your fault; --debug shows where it comes from)"
+        err.print("[red]error:[/red]", Text(message), soft_wrap=True)
+        raise typer.Exit(1) from None
+
+
+def _number_or_auto(kind: Callable[[str], Any], what: str) -> Callable[[str], Any]:
+    def parse(value: str) -> Any:
+        if value == "auto":
+            return value
+        try:
+            return kind(value)
+        except ValueError:
+            raise typer.BadParameter(f"{value!r} is neither {what} nor 'auto'.") from None
+
+    return parse
+
+
+def _check_outliers(value: str) -> str:
+    if value not in ("assign", "label"):
+        raise typer.BadParameter(f"{value!r} is neither 'assign' nor 'label'.")
+    return value
+
+
+def _check_device(value: str) -> str:
+    if value != "cpu":
+        raise typer.BadParameter(f"{value!r} is not available; only 'cpu' is.")
+    return value
+
+
+def _check_landmarks(value: int | None) -> int | None:
+    if value is not None:
+        from emvc.estimators import EMVC
+
+        if "n_landmarks" not in inspect.signature(EMVC).parameters:
+            raise typer.BadParameter("this version of emvc has no landmarks.")
+    return value
+
+
+_count = _number_or_auto(int, "an integer")
+_weight = _number_or_auto(float, "a number")
+
+
+def cluster(
+    views: Annotated[
+        list[Path], typer.Argument(metavar="VIEW...", help="Files: .csv, .tsv, .npz, .npy, .mat, .parquet, .h5mu.")
+    ],
+    clusters: Annotated[Any, typer.Option("--clusters", "-k", parser=_count, metavar="K|auto", help="How many.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path("emvc-result"),
+    id_column: Annotated[str | None, typer.Option(help="Column of the sample ids.")] = None,
+    header: Annotated[
+        bool | None, typer.Option("--header/--no-header", help="Whether text files have one; found out by default.")
+    ] = None,
+    one_hot: Annotated[
+        bool, typer.Option("--one-hot", help="Encode columns of text instead of refusing them.")
+    ] = False,
+    beta: Annotated[Any, typer.Option(parser=_weight, metavar="NUMBER|auto", help="Weight of sample errors.")] = "auto",
+    lam: Annotated[Any, typer.Option(parser=_weight, metavar="NUMBER|auto", help="Weight of state errors.")] = "auto",
+    tol: Annotated[float, typer.Option(min=1e-12, help="Relative duality gap at which the solver stops.")] = 1e-3,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of k-means.")] = 0,
+    outliers: Annotated[
+        str, typer.Option(callback=_check_outliers, help="'assign' them to clusters, or 'label' them -1.")
+    ] = "assign",
+    landmarks: Annotated[
+        int | None, typer.Option(min=2, callback=_check_landmarks, help="Number of landmarks for many samples.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(help="Threads; as many as the libraries like by default.")] = None,
+    device: Annotated[str, typer.Option(callback=_check_device, help="Where to compute.")] = "cpu",
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier result.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
+) -> None:
+    """Cluster samples from files, one or several views, and write labels, a report and the model."""
+    del device
+    options = {"beta": beta, "lam": lam, "tol": tol, "random_state": seed, "outliers": outliers, "n_jobs": jobs}
+    if landmarks is not None:
+        options["n_landmarks"] = landmarks
+    started = time.perf_counter()
+    with guarded(debug=debug), _new_folder(output, force=force) as folder:
+        from emvc.estimators._base import limit_threads
+        from emvc.files import read_views
+
+        silent = quiet or as_json
+        with _status("reading", silent=silent):
+            joined = read_views(views, id_column=id_column, header=header, one_hot=one_hot)
+        model, notes = _fit(joined, clusters, options, verbose=0 if silent or not err.is_terminal else 1)
+        notes = [*joined.notes, *notes]
+        with _status("writing", silent=silent), limit_threads(jobs):
+            _write_results(folder, model, joined.sample_ids, notes)
+    summary = _summarize(model, output, notes, time.perf_counter() - started)
+    if as_json:
+        typer.echo(json.dumps(summary))
+    elif not quiet:
+        _print_summary(summary)
+
+
+@contextmanager
+def _status(what: str, *, silent: bool) -> Iterator[None]:
+    """Show a spinner on terminals."""
+    if silent or not err.is_terminal:
+        yield
+        return
+    with err.status(f"{what} ..."):
+        yield
+
+
+@contextmanager
+def _new_folder(target: Path, *, force: bool) -> Iterator[Path]:
+    """Yield a hidden folder beside ``target`` that takes its place at the end, or goes if anything fails."""
+    if target.exists() and not target.is_dir():
+        raise NotADirectoryError(f"{target} exists and is not a folder.")
+    target = target.absolute()
+    there = sorted(entry.name for entry in target.iterdir()) if target.exists() else []
+    if there and not force:
+        raise FileExistsError(f"{target} exists and is not empty; choose another folder, or --force to replace it.")
+    foreign = [name for name in there if name not in FILES]
+    if foreign:
+        raise FileExistsError(f"{target} holds other files ({foreign[0]!r}), which --force does not delete.")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    try:
+        yield folder
+        folder.chmod(0o755)
+        _put_in_place(folder, target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _put_in_place(folder: Path, target: Path) -> None:
+    """Rename a finished folder; an earlier one steps aside first, comes back if that fails, and is deleted last."""
+    if not target.exists():
+        os.rename(folder, target)
+        return
+    aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    try:
+        os.rename(target, aside / "old")
+        try:
+            os.rename(folder, target)
+        except BaseException:
+            os.rename(aside / "old", target)
+            raise
+    except BaseException:
+        if not (aside / "old").exists():
+            aside.rmdir()
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _fit(joined: Any, clusters: int | str, options: dict[str, Any], *, verbose: int) -> tuple[Any, list[str]]:
+    """Return the fitted model, and warnings as notes."""
+    import numpy as np
+
+    from emvc.estimators import EMVC
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = EMVC(clusters, verbose=verbose, **options).fit(joined.views)
+    if joined.has_ids:
+        model.sample_names_ = np.array(joined.sample_ids)
+    return model, list(dict.fromkeys(str(warning.message) for warning in caught))
+
+
+def _write_results(folder: Path, model: Any, sample_ids: Sequence[str], notes: Sequence[str]) -> None:
+    from emvc import report
+
+    write_labels(folder / "labels.csv", model, sample_ids)
+    model.save(folder / "model.emvc")
+    title = f"Clusters of {len(sample_ids)} samples in {', '.join(model.view_names_)}"
+    report.write_report(model, folder / "report.html", sample_ids=sample_ids, title=title, join_notes=notes)
+
+
+def write_labels(path: Path, model: Any, sample_ids: Sequence[str]) -> None:
+    """Write id, label, errors and flags of each sample; flags are 0 or 1, errors of missing samples empty."""
+    from emvc.results import result_columns
+
+    columns = result_columns(model)
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(["sample", *columns])
+        for name, *values in zip(sample_ids, *columns.values(), strict=True):
+            writer.writerow([name, *map(_cell, values)])
+
+
+def _cell(value: Any) -> Any:
+    if value.dtype.kind == "f":
+        return "" if math.isnan(value) else f"{value:.4f}"
+    return int(value)
+
+
+def _summarize(model: Any, output: Path, notes: list[str], seconds: float) -> dict[str, Any]:
+    return {
+        "output": str(output),
+        "files": {name: str(output / name) for name in FILES},
+        "n_samples": len(model.labels_),
+        "n_clusters": int(model.n_clusters_),
+        "cluster_sizes": [int((model.labels_ == c).sum()) for c in range(model.n_clusters_)],
+        "n_outliers": int((model.labels_ < 0).sum()),
+        "views": [
+            {"name": name, "error": float(error), "weight": float(weight), "condemned": int(condemned)}
+            for name, error, weight, condemned in model.error_report(0).views
+        ],
+        "status": model.status_,
+        "duality_gap": float(model.duality_gap_),
+        "notes": notes,
+        "seconds": round(seconds, 3),
+    }
+
+
+def _print_summary(summary: dict[str, Any]) -> None:
+    sizes = ", ".join(map(str, summary["cluster_sizes"]))
+    out.print(f"{summary['n_samples']} samples in {summary['n_clusters']} clusters of {sizes}.", soft_wrap=True)
+    table = Table()
+    for column in ("view", "error", "weight", "condemned"):
+        table.add_column(column, justify="left" if column == "view" else "right")
+    for view in summary["views"]:
+        table.add_row(escape(view["name"]), f"{view['error']:.2f}", f"{view['weight']:.2f}", str(view["condemned"]))
+    out.print(table)
+    for note in summary["notes"]:
+        out.print(Text(f"note: {note}"), soft_wrap=True)
+    out.print(Text(f"Labels, report and model are in {summary['output']}."), soft_wrap=True)
+
+
+def write_report(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that 'emvc cluster' has written.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file; beside the model by default.")
+    ] = None,
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
+) -> None:
+    """Write the report of a saved model."""
+    with guarded(debug=debug):
+        from emvc import report
+        from emvc.persistence import load
+
+        fitted = load(model)
+        if not hasattr(fitted, "sample_errors_"):
+            raise ValueError(f"{model} is a {type(fitted).__name__}; there are reports about EMVC only.")
+        path = output or model.with_suffix(".html")
+        if path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder, not a file.")
+        names = getattr(fitted, "sample_names_", range(len(fitted.labels_)))
+        title = f"Clusters of {len(fitted.labels_)} samples in {', '.join(fitted.view_names_)}"
+        report.write_report(fitted, path, sample_ids=[str(name) for name in names], title=title)
+        out.print(Text(f"Report: {path}"), soft_wrap=True)
