@@ -20,12 +20,13 @@ see a shift.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from emvc._array import FloatArray
+from emvc._array import FloatArray, IntArray
 from emvc._validation import View, check_affinity, check_choice
 
 Affinity = Callable[[Any], Any]
@@ -59,15 +60,42 @@ def scale_view(view: View, scale: str | None = "auto") -> View:
     array([[0.6, 0.8],
            [0. , 0. ]])
     """
+    return fit_scaling(view, scale).apply(view)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """A scaling with the numbers it needs, so that rows which come later are scaled alike.
+
+    Attributes
+    ----------
+    kind : {"unit", "zscore", None}
+        As in `scale_view`.
+    mean, factors : ndarray of shape (n_features,)
+        What z-scores subtract and multiply with; zeros and ones for the other kinds.
+    """
+
+    kind: str | None
+    mean: FloatArray
+    factors: FloatArray
+
+    def apply(self, view: View) -> View:
+        """Return the scaled rows of ``view``."""
+        if self.kind == "unit":
+            norms = np.sqrt(_squared_norms(view))
+            return _multiply(view, 1.0 / np.where(norms > 0, norms, 1.0)[:, None])
+        if self.kind == "zscore":
+            return _multiply(view if scipy.sparse.issparse(view) else view - self.mean, self.factors[None, :])
+        return view
+
+
+def fit_scaling(view: View, scale: str | None = "auto") -> Scaling:
+    """Return the scaling that `scale_view` applies to ``view``."""
     check_choice(scale, "scale", SCALES)
-    if scale == "auto":
-        scale = _choose_scale(view)
-    if scale == "unit":
-        norms = np.sqrt(_squared_norms(view))
-        return _multiply(view, 1.0 / np.where(norms > 0, norms, 1.0)[:, None])
-    if scale == "zscore":
-        return _zscore(view)
-    return view
+    kind = _choose_scale(view) if scale == "auto" else scale
+    if kind == "zscore":
+        return Scaling(kind, *_zscore_numbers(view))
+    return Scaling(kind, np.zeros(view.shape[1]), np.ones(view.shape[1]))
 
 
 def is_text_like(view: View) -> bool:
@@ -98,7 +126,8 @@ def _choose_scale(view: View) -> str | None:
     return None if high <= _SIMILAR_VARIANCES * low else "zscore"
 
 
-def _zscore(view: View) -> View:
+def _zscore_numbers(view: View) -> tuple[FloatArray, FloatArray]:
+    """Return the means of the columns and the inverses of their deviations, zero for constant columns."""
     n_samples, n_features = view.shape
     mean = np.asarray(view.mean(axis=0)).ravel()
     if scipy.sparse.issparse(view):
@@ -109,11 +138,10 @@ def _zscore(view: View) -> View:
         largest = np.asarray(abs(view).max(axis=0).toarray()).ravel()
     else:
         largest = np.abs(view).max(axis=0)
-        view = view - mean
-        spread = np.sqrt(np.mean(view * view, axis=0))
+        centred = view - mean
+        spread = np.sqrt(np.mean(centred * centred, axis=0))
     constant = spread <= 1e-12 * largest
-    factors = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread))
-    return _multiply(view, factors[None, :])
+    return mean, np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread))
 
 
 def _multiply(view: View, factors: FloatArray) -> View:
@@ -132,7 +160,7 @@ def squared_distances(view: View) -> FloatArray:
     norms = _squared_norms(view)
     distances: FloatArray = _product(view, view)
     distances *= -2.0
-    for rows in _row_chunks(*distances.shape):
+    for rows in row_chunks(*distances.shape):
         block = distances[rows]
         scale = norms[rows, None] + norms
         block += scale
@@ -151,7 +179,7 @@ def _product(one: View, other: View) -> FloatArray:
     return np.asarray(product.toarray() if scipy.sparse.issparse(product) else product)
 
 
-def _row_chunks(n_rows: int, n_columns: int) -> Iterator[slice]:
+def row_chunks(n_rows: int, n_columns: int) -> Iterator[slice]:
     """Yield row ranges whose blocks take a bounded amount of memory."""
     size = max(1, _CHUNK_BYTES // (8 * n_columns))
     for start in range(0, n_rows, size):
@@ -225,30 +253,60 @@ def local_graph(squares: FloatArray, n_neighbors: int) -> FloatArray:
     n_samples = len(squares)
     n_neighbors = min(n_neighbors, n_samples - 1)
     scale = np.empty(n_samples)
-    for rows in _row_chunks(n_samples, n_samples):
-        shares = _neighbor_shares(squares[rows], rows.start, n_neighbors)
+    for rows in row_chunks(n_samples, n_samples):
+        shares = neighbor_shares(squares[rows], _range(rows), n_neighbors)
         scale[rows] = np.einsum("ij,ij->i", shares, np.sqrt(squares[rows])) / n_neighbors
     # Samples with many duplicates have scale zero; if all have, every distance is zero and any width will do.
-    floor = 1e-3 * float(np.median(scale)) or 1e-6 * float(scale.max()) or 1.0
+    floor = least_width(scale)
     graph = squares
-    for rows in _row_chunks(n_samples, n_samples):
-        block = squares[rows]
-        shares = _neighbor_shares(block, rows.start, n_neighbors)
-        shares[np.arange(len(block)), np.arange(rows.start, rows.stop)] = 1.0
-        width = np.maximum((np.sqrt(block) + scale[rows, None] + scale) / 6.0, floor)
-        weights = shares * np.exp(-block / (2.0 * width**2))
-        graph[rows] = weights / weights.sum(axis=1, keepdims=True)
+    for rows in row_chunks(n_samples, n_samples):
+        graph[rows] = local_weights(squares[rows], _range(rows), n_neighbors, scale[rows], scale, floor)
     return graph + graph.T
 
 
-def _neighbor_shares(squares: FloatArray, first: int, n_neighbors: int) -> FloatArray:
-    """Return how much each sample counts as a neighbour of each row: 1, 0, or a share of the last places.
+def _range(rows: slice) -> IntArray:
+    return np.arange(rows.start, rows.stop)
 
-    ``squares`` are squared distances from the samples ``first``, ``first + 1``, ... to all samples.
+
+def least_width(scale: FloatArray) -> float:
+    """Return the least width of the kernel of `local_graph` for samples with these mean neighbour distances."""
+    return 1e-3 * float(np.median(scale)) or 1e-6 * float(scale.max()) or 1.0
+
+
+def local_weights(
+    squares: FloatArray, own: IntArray, n_neighbors: int, row_scale: FloatArray, scale: FloatArray, floor: float
+) -> FloatArray:
+    """Return normalised rows of `local_graph` before it is made symmetric, towards any set of states.
+
+    Parameters
+    ----------
+    squares : ndarray of shape (n_rows, n_states)
+        Squared distances.
+    own : ndarray of int of shape (n_rows,)
+        Which state the sample of a row is itself, -1 where it is none.
+    n_neighbors : int
+        Number of states besides its own that a row leads to.
+    row_scale, scale : ndarray of shape (n_rows,) and (n_states,)
+        Mean neighbour distances of rows and states.
+    floor : float
+        Least width.
+    """
+    shares = neighbor_shares(squares, own, n_neighbors)
+    itself = np.flatnonzero(own >= 0)
+    shares[itself, own[itself]] = 1.0
+    width = np.maximum((np.sqrt(squares) + row_scale[:, None] + scale) / 6.0, floor)
+    weights = shares * np.exp(-squares / (2.0 * width**2))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def neighbor_shares(squares: FloatArray, own: IntArray, n_neighbors: int) -> FloatArray:
+    """Return how much each state counts as a neighbour of each row: 1, 0, or a share of the last places.
+
+    ``squares`` are squared distances; ``own`` is the state that a row is itself, which does not count, or -1.
     """
     distances = squares.copy()
-    own = np.arange(len(distances))
-    distances[own, first + own] = np.inf
+    itself = np.flatnonzero(own >= 0)
+    distances[itself, own[itself]] = np.inf
     last = np.partition(distances, n_neighbors - 1, axis=1)[:, n_neighbors - 1 : n_neighbors]
     slack = 1e-9 * last
     nearer = distances < last - slack

@@ -31,7 +31,12 @@ ISOLATED_EVERYWHERE = 5.0
 MISMATCHED = 6.0
 """Standardised disagreement above which a sample is condemned in a view, if at least three views can tell which."""
 
-_NEIGHBOR = 10
+NEIGHBOR = 10
+"""Isolation is the distance to this neighbour."""
+
+TOGETHER_SPREAD = 0.5
+"""Least spread of the mean isolation over the views."""
+
 _MOST_DEVIANT = 5.0
 _LEAST_SAMPLES = 30  # with fewer no spread can be told from an outlier
 _LEAST_SPREAD = 0.05  # five per cent of a distance are never an outlier
@@ -101,17 +106,26 @@ def screen(views: Sequence[View], missing: BoolArray, *, enabled: bool = True) -
     for k, view in enumerate(views):
         present = np.flatnonzero(~missing[:, k])
         scores = isolation_scores(view[present])
-        isolation[present, k], condemned[present, k] = scores, scores >= _bar(scores)
-    count = (~missing).sum(axis=1)
+        isolation[present, k], condemned[present, k] = scores, scores >= condemned_from(scores)
+    together = standardize(mean_isolation(isolation, missing), least_spread=TOGETHER_SPREAD)
+    condemned |= isolated_everywhere(isolation, together, missing)[:, None]
+    return Screening(isolation, together, spare_the_many(condemned & ~missing), missing)
+
+
+def mean_isolation(isolation: FloatArray, missing: BoolArray) -> FloatArray:
+    """Return the mean isolation over the views that have a sample, times the root of their number."""
     clipped = np.where(missing, 0.0, np.clip(isolation, *_CLIP))
-    together = standardize(clipped.sum(axis=1) / np.sqrt(np.maximum(count, 1)), least_spread=0.5)
+    return np.asarray(clipped.sum(axis=1) / np.sqrt(np.maximum((~missing).sum(axis=1), 1)))
+
+
+def isolated_everywhere(isolation: FloatArray, together: FloatArray, missing: BoolArray) -> BoolArray:
+    """Return which samples are suspicious in most of at least two views and stand alone on average."""
+    count = (~missing).sum(axis=1)
     suspicious = np.sum((isolation > _SUSPICIOUS) & ~missing, axis=1) >= _MOST_VIEWS * count
-    everywhere = (count > 1) & (together > ISOLATED_EVERYWHERE) & suspicious
-    condemned = (condemned | everywhere[:, None]) & ~missing
-    return Screening(isolation, together, spare_the_many(condemned), missing)
+    return np.asarray((count > 1) & (together > ISOLATED_EVERYWHERE) & suspicious)
 
 
-def _bar(scores: FloatArray) -> float:
+def condemned_from(scores: FloatArray) -> float:
     """Return the score from which on samples are condemned: `ISOLATED`, or less where a group stands clearly apart."""
     ordered = np.sort(scores)
     gaps = np.flatnonzero((np.diff(ordered) >= _GAP) & (ordered[1:] >= _STANDS_OUT) & (ordered[:-1] >= _USUAL))
@@ -142,28 +156,47 @@ def spare_the_many(condemned: BoolArray) -> BoolArray:
     return np.asarray(condemned & (condemned.mean(axis=0) <= _MOST_CONDEMNED))
 
 
-def isolation_scores(view: View, n_neighbors: int = _NEIGHBOR) -> FloatArray:
+def isolation_scores(view: View, n_neighbors: int = NEIGHBOR) -> FloatArray:
     """Return how isolated each sample is, as robust standard scores of the logarithm of a neighbour distance."""
     n_samples = view.shape[0]
     if n_samples < _LEAST_SAMPLES:
         return np.zeros(n_samples)
-    squares = squared_distances(_clip(scale_view(view, "zscore")))
+    squares = squared_distances(clip_scores(scale_view(view, "zscore")))
     np.fill_diagonal(squares, np.inf)
     kth = np.partition(squares, n_neighbors - 1, axis=1)[:, n_neighbors - 1]
-    positive = kth[kth > 0]
-    if not positive.size:
-        return np.zeros(n_samples)
-    values = 0.5 * np.log(np.maximum(kth, positive.min()))
-    scores = standardize(values, least_spread=_LEAST_SPREAD)
-    size = _upper_group(np.sort(scores))
-    if size:  # so many that they have inflated the spread: take it from the others
-        lower = np.argsort(scores, kind="stable")[:-size]
-        middle, spread = _robust_scale(values[lower], _LEAST_SPREAD)
+    return IsolationScale.fit(kth).scores(kth)
+
+
+@dataclass(frozen=True)
+class IsolationScale:
+    """How squared neighbour distances become isolation scores: logarithm, centre and spread."""
+
+    least: float
+    middle: float
+    spread: float
+
+    @classmethod
+    def fit(cls, squares: FloatArray) -> IsolationScale:
+        """Take the scale from squared distances to the 10th neighbour."""
+        positive = squares[squares > 0]
+        if not positive.size:
+            return cls(1.0, 0.0, np.inf)
+        least = float(positive.min())
+        values = 0.5 * np.log(np.maximum(squares, least))
+        middle, spread = robust_scale(values, least_spread=_LEAST_SPREAD)
         scores = (values - middle) / spread
-    return np.asarray(scores)
+        size = _upper_group(np.sort(scores))
+        if size:  # so many that they have inflated the spread: take it from the others
+            lower = np.argsort(scores, kind="stable")[:-size]
+            middle, spread = _middle_and_spread(values[lower], _LEAST_SPREAD)
+        return cls(least, middle, spread)
+
+    def scores(self, squares: FloatArray) -> FloatArray:
+        """Return robust standard scores."""
+        return np.asarray((0.5 * np.log(np.maximum(squares, self.least)) - self.middle) / self.spread)
 
 
-def _clip(view: View) -> View:
+def clip_scores(view: View) -> View:
     """Bound standard scores, so that one rare feature alone does not make a sample stand out."""
     if scipy.sparse.issparse(view):
         view = view.copy()
@@ -178,17 +211,22 @@ def standardize(values: FloatArray, *, least_spread: float) -> FloatArray:
     In a second pass both are taken without the samples that stood out in the first, which many errors would inflate.
     """
     values = np.asarray(values, dtype=np.float64)
-    scores = np.zeros(len(values))
+    middle, spread = robust_scale(values, least_spread=least_spread)
+    return np.asarray((values - middle) / spread)
+
+
+def robust_scale(values: FloatArray, *, least_spread: float) -> tuple[float, float]:
+    """Return the centre and the spread of `standardize`; the spread is infinite for too few values."""
+    middle, spread = 0.0, np.inf
     for _ in range(2):
-        usual = values[scores <= _STANDS_OUT]
+        usual = values[(values - middle) / spread <= _STANDS_OUT]
         if len(usual) < _LEAST_SAMPLES:
             break
-        middle, spread = _robust_scale(usual, least_spread)
-        scores = (values - middle) / spread
-    return np.asarray(scores)
+        middle, spread = _middle_and_spread(usual, least_spread)
+    return middle, spread
 
 
-def _robust_scale(values: FloatArray, least_spread: float) -> tuple[float, float]:
+def _middle_and_spread(values: FloatArray, least_spread: float) -> tuple[float, float]:
     """Return the median and the larger of two spreads, of the upper half and of all."""
     middle, upper = (float(q) for q in np.quantile(values, (0.5, 0.75)))
     everyone = 1.4826 * float(np.median(np.abs(values - middle)))
@@ -220,12 +258,12 @@ def disagreement(transitions: FloatArray, observed: BoolArray) -> FloatArray:
         total += between_observed(transitions[k], observed[:, k])
     for k in range(n_views):
         own = between_observed(transitions[k], observed[:, k])
-        others = _row_stochastic(total - own)
+        others = row_stochastic(total - own)
         first_own, first_others = own.copy(), others.copy()
         np.fill_diagonal(first_own, 0.0)
         np.fill_diagonal(first_others, 0.0)
-        here = _row_stochastic(first_own) @ others
-        there = _row_stochastic(first_others) @ others
+        here = row_stochastic(first_own) @ others
+        there = row_stochastic(first_others) @ others
         np.minimum(here, there, out=here)
         comparable = observed[:, k] & (count - observed[:, k] > 0)
         scores[:, k] = np.where(comparable, 1.0 - here.sum(axis=1), 0.0)
@@ -237,6 +275,7 @@ def between_observed(matrix: FloatArray, observed: BoolArray) -> FloatArray:
     return matrix if observed.all() else matrix * observed[:, None] * observed
 
 
-def _row_stochastic(matrix: FloatArray) -> FloatArray:
+def row_stochastic(matrix: FloatArray) -> FloatArray:
+    """Return a matrix with rows divided by their sums; rows of zeros stay zero."""
     sums = matrix.sum(axis=1, keepdims=True)
     return np.asarray(matrix / np.where(sums > 0, sums, 1.0))
