@@ -181,10 +181,17 @@ def sample_errors(preparation: Preparation, contradictions: FloatArray) -> Float
     wrong as the view has lost weight.
     """
     found, chains = preparation.screening, preparation.chains
-    alone = np.maximum(np.maximum(found.isolation, found.together[:, None]) - _USUAL_ISOLATION, 0.0)
+    return rate_errors(found.isolation, found.together, contradictions, chains.own_weights, found.missing)
+
+
+def rate_errors(
+    isolation: FloatArray, together: FloatArray, contradictions: FloatArray, own_weights: FloatArray, missing: BoolArray
+) -> FloatArray:
+    """Return the errors of `sample_errors` from the scores behind them."""
+    alone = np.maximum(np.maximum(isolation, together[:, None]) - _USUAL_ISOLATION, 0.0)
     score = contradictions + 2.0 * alone
-    errors = 1.0 - chains.own_weights / chains.own_weights.max() / (1.0 + np.exp(np.minimum(score - _HALF, 700.0)))
-    return np.where(found.missing, np.nan, errors)
+    errors = 1.0 - own_weights / own_weights.max() / (1.0 + np.exp(np.minimum(score - _HALF, 700.0)))
+    return np.where(missing, np.nan, errors)
 
 
 def view_errors(preparation: Preparation) -> FloatArray:
