@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         FeatureConcatenation,
         KernelAddition,
     )
+    from emvc.out_of_core import open_views
     from emvc.selection import select
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "__version__",
     "datasets",
     "metrics",
+    "open_views",
     "plot",
     "select",
 ]
@@ -55,6 +57,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"emvc.{name}")
     if name == "select":
         return importlib.import_module("emvc.selection").select
+    if name == "open_views":
+        return importlib.import_module("emvc.out_of_core").open_views
     raise AttributeError(f"module 'emvc' has no attribute {name!r}")
 
 

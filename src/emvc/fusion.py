@@ -29,7 +29,9 @@ from emvc.spectral import leading_eigenvectors
 JOINT_SHARE = 0.45
 _FULL_WEIGHT = 0.5  # share of the best quality down to which a view counts in full
 _LEAST_WEIGHT = 0.01
-_LEAST_SPREAD = 0.05
+LEAST_SPREAD = 0.05
+"""Least spread of the disagreement of a view."""
+
 _CORRELATION_SAMPLES = 400
 
 
@@ -148,7 +150,7 @@ def standard_disagreement(scores: FloatArray, observed: BoolArray) -> FloatArray
     standard = np.zeros_like(scores)
     for k in range(scores.shape[1]):
         present = np.flatnonzero(observed[:, k])
-        standard[present, k] = standardize(scores[present, k], least_spread=_LEAST_SPREAD)
+        standard[present, k] = standardize(scores[present, k], least_spread=LEAST_SPREAD)
     return standard
 
 

@@ -1,14 +1,10 @@
 r"""The graph and spectral ends of the method with landmarks: chains from N samples to m of them.
 
-**Pilot.** A sample of some thousand rows, drawn by row number, stands for all in everything that needs an overview: how
-to scale the features, what is usual in a view, which samples become landmarks, how much a view counts. What follows
-treats every row by itself, so no result depends on how the rows are cut into blocks.
+Everything here treats a row by itself, with numbers that `emvc.pilot` has taken from a sample, so no result depends on
+how the rows are cut into blocks.
 
-**Landmarks.** The same m samples in every view: the members of the pilot nearest to the centres of k-means on the
-joined features, without those that screening condemns.
-
-**Graph.** Every row leads to its nearest landmarks with the weights of `emvc.graphs.local_graph`; neighbours are counted
-among landmarks, a quarter of a cluster as there. The joint view averages distances as in `emvc.fusion`.
+**Graph.** Every row leads to its nearest landmarks with the weights of `emvc.graphs.local_graph`; neighbours are
+counted among landmarks, a quarter of a cluster as there. The joint view averages distances as in `emvc.fusion`.
 
 **Screening.** Isolation is the distance to the 10th neighbour among some rows of the pilot. Disagreement is as in
 `emvc.screening` with landmarks as the states of both steps.
@@ -19,7 +15,6 @@ goes from a sample to a landmark and back, :math:`P D^{-1} P'`. They follow from
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,41 +24,21 @@ import scipy.sparse
 from emvc import graphs
 from emvc._array import BoolArray, FloatArray, IntArray
 from emvc._validation import View, Views
-from emvc.fusion import correlation_shrinkage
 from emvc.graphs import Scaling
 from emvc.screening import (
     MISMATCHED,
     NEIGHBOR,
-    TOGETHER_SPREAD,
     IsolationScale,
     clip_scores,
-    condemned_from,
     isolated_everywhere,
     mean_isolation,
-    robust_scale,
     row_stochastic,
-    spare_the_many,
 )
 
-PILOT = 4000
-"""Least size of the pilot, of as many samples as there are."""
-
-_PILOT_PER_LANDMARK = 5
-_REFERENCE = 2000  # rows of the pilot among which neighbours for the isolation are sought
 _LEAST_NEIGHBORS = 5
-_DISAGREEMENT_SPREAD = 0.05
-_JOINED_FEATURES = 50  # k-means that chooses landmarks sees at most this many principal components
 _CHUNK_BYTES = 2**24
 _SHARPNESS = 10.0
 _TELEPORT = 1e-3
-
-
-def pilot_rows(n_samples: int, n_landmarks: int) -> IntArray:
-    """Return the sorted row numbers of the pilot; they depend on the two numbers alone."""
-    size = min(n_samples, max(PILOT, _PILOT_PER_LANDMARK * n_landmarks))
-    if size == n_samples:
-        return np.arange(n_samples)
-    return np.sort(np.random.default_rng(0).choice(n_samples, size, replace=False, shuffle=False))
 
 
 def default_n_neighbors(n_landmarks: int, n_clusters: int) -> int:
@@ -105,7 +80,7 @@ class ViewPlan:
 
     def prepare(self, array: View) -> View:
         """Return rows scaled as for the graph."""
-        return _shifted(self.scaling.apply(array), self.shift)
+        return shifted(self.scaling.apply(array), self.shift)
 
     def squares(self, prepared: View, own: IntArray) -> FloatArray:
         """Return squared distances of prepared rows to the landmarks that are shown, exactly zero to themselves."""
@@ -193,248 +168,20 @@ def _zero_own(squares: FloatArray, own: IntArray) -> FloatArray:
     return squares
 
 
-def _shifted(view: View, shift: FloatArray) -> View:
+def shifted(view: View, shift: FloatArray) -> View:
+    """Return a dense view minus a constant row, which distances do not see but their rounding does."""
     return view if scipy.sparse.issparse(view) else view - shift
 
 
-def _dense(view: View) -> FloatArray:
-    return np.asarray(view.toarray() if scipy.sparse.issparse(view) else view)
-
-
-def make_plan(
-    pilot: Views,
-    rows: IntArray,
-    n_landmarks: int,
-    *,
-    weights: FloatArray,
-    n_neighbors: int,
-    scale: str | None,
-    screening: bool,
-    joint: bool,
-) -> Plan:
-    """Choose landmarks and measure on the pilot what all rows are compared with.
-
-    Parameters
-    ----------
-    pilot : Views
-        The rows of the pilot.
-    rows : ndarray of int
-        Their row numbers, sorted.
-    n_landmarks : int
-        Number of landmarks, smaller than the pilot.
-    weights : ndarray of shape (n_views,) or (n_views + 1,)
-        Weights of the chains, the joint one last.
-    n_neighbors : int
-        Landmarks that a row leads to.
-    scale : str or None
-        See `emvc.graphs.scale_view`.
-    screening, joint : bool
-        Whether to look for errors, and to add the joint view.
-    """
-    sketches = [_screen_view(array[here], rows[here]) for array, here in _present(pilot)]
-    isolation, together, middle, condemned = _screen_pilot(pilot, rows, sketches, enabled=screening)
-    spared = ~spare_the_many(condemned).any(axis=0) & condemned.any(axis=0)
-    observed = ~(pilot.missing | (condemned & ~spared))
-    scalings = []
-    for array, seen in zip(pilot.arrays, observed.T, strict=True):
-        part = array[np.flatnonzero(seen)]
-        scaling = graphs.fit_scaling(part, scale)
-        scaled = scaling.apply(part)
-        shift = np.zeros(array.shape[1]) if scipy.sparse.issparse(scaled) else scaled.mean(axis=0)
-        scalings.append((scaling, shift, _mean_square(_shifted(scaled, shift))))
-    own_weights = weights[: len(scalings)]
-    chosen = choose_landmarks(pilot, observed, scalings, own_weights, n_landmarks)
-    views = tuple(
-        _plan_view(
-            array, sketch, scaling, chosen[observed[chosen, k]], np.flatnonzero(observed[chosen, k]), n_neighbors
-        )
-        for k, (array, sketch, scaling) in enumerate(zip(pilot.arrays, sketches, scalings, strict=True))
-    )
-    del isolation, together
-    plan = Plan(
-        views=views,
-        landmark_rows=rows[chosen],
-        together=middle,
-        spared=spared,
-        screening=screening,
-        weights=weights,
-        joint=None,
-        observed_states=_states(views, n_landmarks),
-    )
-    plan = _plan_disagreement(plan, pilot, rows, chosen)
-    return _plan_joint(plan, pilot, rows, chosen, n_neighbors) if joint else plan
-
-
-def _present(views: Views) -> list[tuple[View, IntArray]]:
+def present(views: Views) -> list[tuple[View, IntArray]]:
+    """Return every view with the rows that it has."""
     return [(array, np.flatnonzero(~absent)) for array, absent in zip(views.arrays, views.missing.T, strict=True)]
-
-
-@dataclass(frozen=True, eq=False)
-class _Sketch:
-    screening: Scaling
-    reference: View
-    reference_rows: IntArray
-    kth: FloatArray
-    isolation: IsolationScale
-    condemned_from: float
-
-
-def _screen_view(array: View, rows: IntArray) -> _Sketch:
-    """Measure what is usual in a view on the rows of the pilot that it has."""
-    scaling = graphs.fit_scaling(array, "zscore")
-    # Every n-th of them: rows are often sorted by something.
-    picked = np.unique(np.linspace(0, len(rows) - 1, min(_REFERENCE, len(rows))).astype(np.intp))
-    reference = clip_scores(scaling.apply(array[picked]))
-    nothing = np.empty(0)
-    bare = ViewPlan(
-        scaling, reference, rows[picked], IsolationScale(1.0, 0.0, np.inf), np.inf, scaling, nothing, reference,
-        np.empty(0, dtype=np.intp), 1, nothing, 1.0, 1.0,
-    )  # fmt: skip
-    kth = bare.isolation_of(array, rows)
-    isolation = IsolationScale.fit(kth)
-    return _Sketch(scaling, reference, rows[picked], kth, isolation, condemned_from(isolation.scores(kth)))
-
-
-def _screen_pilot(
-    pilot: Views, rows: IntArray, sketches: Sequence[_Sketch], *, enabled: bool
-) -> tuple[FloatArray, FloatArray, tuple[float, float], BoolArray]:
-    """Return isolation, mean isolation with its centre and spread, and who would be condemned."""
-    del rows
-    isolation, condemned = np.zeros(pilot.missing.shape), np.zeros(pilot.missing.shape, dtype=bool)
-    if not enabled:
-        return isolation, np.zeros(len(isolation)), (0.0, np.inf), condemned
-    for k, (sketch, (_, here)) in enumerate(zip(sketches, _present(pilot), strict=True)):
-        isolation[here, k] = sketch.isolation.scores(sketch.kth)
-        condemned[here, k] = isolation[here, k] >= sketch.condemned_from
-    mean = mean_isolation(isolation, pilot.missing)
-    middle, spread = robust_scale(mean, least_spread=TOGETHER_SPREAD)
-    together = (mean - middle) / spread
-    condemned |= isolated_everywhere(isolation, together, pilot.missing)[:, None]
-    return isolation, together, (middle, spread), condemned & ~pilot.missing
-
-
-def _mean_square(scaled: View) -> float:
-    """Return the mean squared distance between two rows."""
-    n_rows = scaled.shape[0]
-    if scipy.sparse.issparse(scaled):
-        total = scaled.multiply(scaled).sum() - np.sum(np.asarray(scaled.mean(axis=0)) ** 2) * n_rows
-    else:
-        total = np.sum((scaled - scaled.mean(axis=0)) ** 2)
-    return 2.0 * float(total) / max(n_rows - 1, 1)
-
-
-def choose_landmarks(
-    pilot: Views,
-    observed: BoolArray,
-    scalings: Sequence[tuple[Scaling, FloatArray, float]],
-    weights: FloatArray,
-    n_landmarks: int,
-) -> IntArray:
-    """Return positions in the pilot of the landmarks, sorted: samples near the centres of k-means on joined features.
-
-    Samples that all views show come first; those that some view does not show are taken only if there are too few.
-    """
-    from sklearn.cluster import KMeans
-
-    n_shown = observed.sum(axis=1)
-    candidates = np.flatnonzero(n_shown == observed.shape[1])
-    if len(candidates) < n_landmarks:
-        order = np.argsort(-n_shown, kind="stable")
-        return np.sort(order[:n_landmarks])
-    parts = []
-    for array, (scaling, shift, mean_square), weight in zip(pilot.arrays, scalings, weights, strict=True):
-        scaled = _shifted(scaling.apply(array[candidates]), shift)
-        factor = np.sqrt(weight / mean_square) if mean_square > 0 else 0.0
-        parts.append(_few_features(scaled) * factor)
-    joined = np.hstack(parts)
-    if len(candidates) == n_landmarks:
-        return candidates
-    model = KMeans(n_landmarks, n_init=1, max_iter=10, random_state=0).fit(joined)
-    squares = graphs.squared_distances_between(model.cluster_centers_, joined)
-    chosen = np.zeros(len(candidates), dtype=bool)
-    for row in np.argsort(squares.min(axis=1), kind="stable"):  # every centre takes the nearest sample still free
-        order = np.argsort(squares[row], kind="stable")
-        chosen[order[~chosen[order]][0]] = True
-    return candidates[chosen]
-
-
-def _few_features(scaled: View) -> FloatArray:
-    """Return a view with at most `_JOINED_FEATURES` columns: the principal components if there are more."""
-    if scaled.shape[1] <= _JOINED_FEATURES or scaled.shape[0] <= _JOINED_FEATURES:
-        return _dense(scaled)
-    from sklearn.decomposition import TruncatedSVD
-
-    return np.asarray(TruncatedSVD(_JOINED_FEATURES, random_state=0).fit_transform(scaled))
-
-
-def _plan_view(
-    array: View,
-    sketch: _Sketch,
-    scaling: tuple[Scaling, FloatArray, float],
-    members: IntArray,
-    shown: IntArray,
-    n_neighbors: int,
-) -> ViewPlan:
-    scaler, shift, mean_square = scaling
-    landmarks = _shifted(scaler.apply(array[members]), shift)
-    k_neighbors = max(1, min(n_neighbors, len(members) - 1))
-    squares = graphs.squared_distances(landmarks)
-    scale = neighbor_scale(squares, np.arange(len(members)), k_neighbors)
-    return ViewPlan(
-        screening=sketch.screening,
-        reference=sketch.reference,
-        reference_rows=sketch.reference_rows,
-        isolation=sketch.isolation,
-        condemned_from=sketch.condemned_from,
-        scaling=scaler,
-        shift=shift,
-        landmarks=landmarks,
-        shown=shown,
-        n_neighbors=k_neighbors,
-        scale=scale,
-        floor=graphs.least_width(scale),
-        mean_square=mean_square,
-    )
 
 
 def neighbor_scale(squares: FloatArray, own: IntArray, n_neighbors: int) -> FloatArray:
     """Return the mean distance of every row to its nearest states besides itself."""
     shares = graphs.neighbor_shares(squares, own, n_neighbors)
     return np.asarray(np.einsum("ij,ij->i", shares, np.sqrt(squares)) / n_neighbors)
-
-
-def _states(views: Sequence[ViewPlan], n_landmarks: int) -> FloatArray:
-    states = np.zeros((len(views), n_landmarks))
-    for k, view in enumerate(views):
-        states[k, view.shown] = 1.0
-    return states
-
-
-def _plan_disagreement(plan: Plan, pilot: Views, rows: IntArray, chosen: IntArray) -> Plan:
-    """Add what disagreement is compared with: second steps from the landmarks, and what is usual in the pilot."""
-    n_views, n_landmarks = plan.n_views, plan.n_landmarks
-    if n_views < 2:
-        return plan
-    landmarks = _view_chains(plan, _take(pilot, chosen), rows[chosen])
-    total = landmarks.chains.sum(axis=0)
-    seconds = np.stack([row_stochastic(total - chain) for chain in landmarks.chains])
-    plan = replace(plan, seconds=seconds)
-    found = _view_chains(plan, pilot, rows)
-    scales = []
-    standard = np.zeros((len(rows), n_views))
-    for k in range(n_views):
-        seen = found.observed[:, k]
-        scales.append(robust_scale(found.disagreement[seen, k], least_spread=_DISAGREEMENT_SPREAD))
-        standard[seen, k] = (found.disagreement[seen, k] - scales[-1][0]) / scales[-1][1]
-    plan = replace(plan, contradiction=tuple(scales))
-    if not plan.screening or n_views < 3:
-        return plan
-    mismatched = find_mismatches(standard, found.observed)
-    tells = spare_the_many(mismatched).any(axis=0) | ~mismatched.any(axis=0)
-    states = plan.observed_states
-    assert states is not None
-    hidden = mismatched[chosen] & tells
-    return replace(plan, tells=tells, observed_states=states * ~hidden.T.reshape(n_views, n_landmarks))
 
 
 def find_mismatches(standard: FloatArray, observed: BoolArray) -> BoolArray:
@@ -445,12 +192,13 @@ def find_mismatches(standard: FloatArray, observed: BoolArray) -> BoolArray:
     return np.asarray(mismatched & (observed.sum(axis=1) >= 3)[:, None])
 
 
-def _take(views: Views, rows: IntArray) -> Views:
+def take(views: Views, rows: IntArray) -> Views:
+    """Return some rows of checked views."""
     return replace(views, arrays=tuple(array[rows] for array in views.arrays), missing=views.missing[rows])
 
 
 @dataclass(frozen=True, eq=False)
-class _ViewChains:
+class ViewChains:
     """Chains of single views, with distances to landmarks, before anything is fused."""
 
     squares: FloatArray
@@ -459,10 +207,8 @@ class _ViewChains:
     disagreement: FloatArray
 
 
-def _view_chains(plan: Plan, views: Views, rows: IntArray, observed: BoolArray | None = None) -> _ViewChains:
+def view_chains(plan: Plan, views: Views, rows: IntArray, observed: BoolArray) -> ViewChains:
     """Return distances and chains of rows to the landmarks, view by view, zero where they are not observed."""
-    if observed is None:
-        observed = screen_rows(plan, views, rows)[3]
     n_rows, n_views = observed.shape
     squares = np.zeros((n_views, n_rows, plan.n_landmarks))
     chains = np.zeros((n_views, n_rows, plan.n_landmarks))
@@ -475,9 +221,9 @@ def _view_chains(plan: Plan, views: Views, rows: IntArray, observed: BoolArray |
         part = view.squares(view.prepare(array[seen]), own_shown)
         row_scale = neighbor_scale(part, own_shown, view.n_neighbors)
         weights = graphs.local_weights(part, own_shown, view.n_neighbors, row_scale, view.scale, view.floor)
-        squares[np.ix_([k], seen, view.shown)] = part
-        chains[np.ix_([k], seen, view.shown)] = weights
-    return _ViewChains(squares, chains, observed, disagreement(chains, observed, own, plan.seconds))
+        places = np.ix_(seen, view.shown)
+        squares[k][places], chains[k][places] = part, weights
+    return ViewChains(squares, chains, observed, disagreement(chains, observed, own, plan.seconds))
 
 
 def disagreement(chains: FloatArray, observed: BoolArray, own: IntArray, seconds: FloatArray | None) -> FloatArray:
@@ -504,35 +250,13 @@ def screen_rows(plan: Plan, views: Views, rows: IntArray) -> tuple[FloatArray, F
     isolation, condemned = np.zeros(missing.shape), np.zeros(missing.shape, dtype=bool)
     together = np.zeros(len(rows))
     if plan.screening:
-        for k, (view, (array, here)) in enumerate(zip(plan.views, _present(views), strict=True)):
+        for k, (view, (array, here)) in enumerate(zip(plan.views, present(views), strict=True)):
             isolation[here, k] = view.isolation.scores(view.isolation_of(array[here], rows[here]))
             condemned[here, k] = isolation[here, k] >= view.condemned_from
         together = (mean_isolation(isolation, missing) - plan.together[0]) / plan.together[1]
         condemned |= isolated_everywhere(isolation, together, missing)[:, None]
         condemned &= ~missing & ~plan.spared
     return isolation, together, condemned, ~(missing | condemned)
-
-
-def _plan_joint(plan: Plan, pilot: Views, rows: IntArray, chosen: IntArray, n_neighbors: int) -> Plan:
-    """Add the joint view, whose landmarks have scales of their own."""
-    n_landmarks = plan.n_landmarks
-    found = _view_chains(plan, _take(pilot, chosen), rows[chosen])
-    everywhere = np.flatnonzero(found.observed.all(axis=1))[:400]
-    parts = [
-        found.squares[k][np.ix_(everywhere, everywhere)] / max(v.mean_square, 1e-300) for k, v in enumerate(plan.views)
-    ]
-    shrinkage = correlation_shrinkage(parts)
-    joint = JointPlan(min(n_neighbors, n_landmarks - 1), np.ones(n_landmarks), 1.0, shrinkage, 1.0)
-    plan = replace(plan, joint=joint)
-    assert plan.observed_states is not None
-    observed = found.observed & (plan.observed_states > 0).T
-    squares = joint_squares(plan, found.squares, observed, np.arange(n_landmarks))
-    far = 2.0 * float(squares.max()) or 1.0
-    squares = joint_squares(
-        replace(plan, joint=replace(joint, far=far)), found.squares, observed, np.arange(n_landmarks)
-    )
-    scale = neighbor_scale(squares, np.arange(n_landmarks), joint.n_neighbors)
-    return replace(plan, joint=replace(joint, scale=scale, floor=graphs.least_width(scale), far=far))
 
 
 def joint_squares(plan: Plan, squares: FloatArray, observed: BoolArray, own: IntArray) -> FloatArray:
@@ -569,7 +293,7 @@ def describe(plan: Plan, views: Views, rows: IntArray, dtype: type[np.floating])
     scores, mismatched = np.zeros(observed.shape), np.zeros_like(observed)
     for part in _chunks(len(kept), 4 * (plan.n_views + 1) * plan.n_landmarks):
         members = kept[part]
-        found = _view_chains(plan, _take(views, members), rows[members], observed[members])
+        found = view_chains(plan, take(views, members), rows[members], observed[members])
         scores[members] = found.disagreement
         if plan.tells is not None:
             standard = contradiction(plan, found.disagreement, found.observed)
@@ -584,7 +308,7 @@ def describe(plan: Plan, views: Views, rows: IntArray, dtype: type[np.floating])
         condemned=condemned,
         kept=kept,
         lost=lost,
-        votes=votes(plan, _take(views, lost)),
+        votes=votes(plan, take(views, lost)),
         transitions=transitions,
         observed=masks,
         disagreement=scores,
@@ -600,7 +324,7 @@ def contradiction(plan: Plan, scores: FloatArray, observed: BoolArray) -> FloatA
     return np.where(observed, (scores - middle) / spread, 0.0)
 
 
-def _fuse(plan: Plan, found: _ViewChains, observed: BoolArray, own: IntArray) -> FloatArray:
+def _fuse(plan: Plan, found: ViewChains, observed: BoolArray, own: IntArray) -> FloatArray:
     """Return the chains of all views and the joint one, completed where they are not observed."""
     states = plan.observed_states
     assert states is not None
@@ -617,7 +341,7 @@ def _fuse(plan: Plan, found: _ViewChains, observed: BoolArray, own: IntArray) ->
         guess = graphs.transition_matrix((chains * weights).sum(axis=0) / np.where(count > 0, count, 1.0))
     for chain, seen, shown in zip(chains, observed.T, states > 0, strict=True):
         if not (seen.all() and shown.all()):
-            chain *= (guess @ shown)[:, None]
+            chain[...] = chain * (guess @ shown)[:, None]
             chain[~seen] = guess[~seen]
             chain[:, ~shown] = guess[:, ~shown]
     return np.concatenate([chains, guess[None]]) if plan.joint is not None else chains
@@ -629,7 +353,7 @@ def votes(plan: Plan, views: Views) -> FloatArray:
     total, count = np.zeros((n_rows, plan.n_landmarks)), np.zeros((n_rows, 1))
     if not n_rows:
         return total
-    for view, (array, here) in zip(plan.views, _present(views), strict=True):
+    for view, (array, here) in zip(plan.views, present(views), strict=True):
         if not len(here):
             continue
         squares = view.squares(view.prepare(array[here]), np.full(len(here), -1))
@@ -644,7 +368,7 @@ def votes(plan: Plan, views: Views) -> FloatArray:
 
 
 def embedding_map(gram: FloatArray, mass: FloatArray, n_components: int) -> tuple[FloatArray, FloatArray]:
-    r"""Return B such that ``P @ B`` are the leading left singular vectors of :math:`P D^{-1/2}`, and their squared values.
+    r"""Return B such that ``P @ B`` are the leading left singular vectors of :math:`P D^{-1/2}`, and squared values.
 
     Parameters
     ----------

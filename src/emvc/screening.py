@@ -47,6 +47,8 @@ _GAP = 1.0
 _TWO_GROUPS = 3.0
 _SUSPICIOUS = 1.5
 _MOST_VIEWS = 0.75
+_USUAL_ISOLATION = 1.75
+_HALF = 3.0  # the sum of standard scores at which an error is a half
 _CLIP = (-3.0, 8.0)  # one view shall not decide the mean over the views
 
 
@@ -268,6 +270,21 @@ def disagreement(transitions: FloatArray, observed: BoolArray) -> FloatArray:
         comparable = observed[:, k] & (count - observed[:, k] > 0)
         scores[:, k] = np.where(comparable, 1.0 - here.sum(axis=1), 0.0)
     return np.asarray(np.clip(scores, 0.0, 1.0))
+
+
+def rate_errors(
+    isolation: FloatArray, together: FloatArray, contradictions: FloatArray, own_weights: FloatArray, missing: BoolArray
+) -> FloatArray:
+    """Return one error between 0 and 1 per sample and view, NaN where a sample is missing.
+
+    The sum of two robust standard scores, disagreement and twice the isolation beyond what is usual, on a logistic
+    scale: a half is reached three deviations off. In a view without the common structure every sample is at least as
+    wrong as the view has lost weight.
+    """
+    alone = np.maximum(np.maximum(isolation, together[:, None]) - _USUAL_ISOLATION, 0.0)
+    score = contradictions + 2.0 * alone
+    errors = 1.0 - own_weights / own_weights.max() / (1.0 + np.exp(np.minimum(score - _HALF, 700.0)))
+    return np.where(missing, np.nan, errors)
 
 
 def between_observed(matrix: FloatArray, observed: BoolArray) -> FloatArray:

@@ -8,24 +8,32 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from sklearn.cluster import KMeans
 
-from emvc import landmarks
-from emvc._array import BoolArray, FloatArray, IntArray
-from emvc._validation import Views, available_memory, check_integer, check_memory
+from emvc import block_tasks, landmarks
+from emvc._array import FloatArray, IntArray
+from emvc._validation import (
+    Views,
+    available_memory,
+    check_choice,
+    check_generator,
+    check_integer,
+    check_memory,
+    check_n_clusters,
+)
 from emvc.cluster_count import WIDTH, choose_n_clusters
-from emvc.estimators._robust import prepare, rate_errors
+from emvc.estimators._robust import prepare
 from emvc.estimators._solve import solve
 from emvc.graphs import default_n_neighbors
-from emvc.landmarks import Plan
+from emvc.landmarks import Plan, take
+from emvc.pilot import make_plan, pilot_rows
 from emvc.rows import LocalRows, Rows, Task
 from emvc.solvers import ADMM
-from emvc.solvers.blocks import Block, BlockADMM, BlockProblem
-from emvc.spectral import scale_rows
+from emvc.solvers.blocks import BlockADMM, BlockProblem
 
 _JUDGES = 1000  # rows of the pilot that the exact method sees to weigh the views
 _KMEANS_ROWS = 20_000
@@ -53,46 +61,6 @@ class Source(Protocol):
         ...
 
 
-@dataclass
-class Report:
-    """What is known about the rows of a block besides their chains; arrays cover all rows of the block."""
-
-    first: int
-    kept: IntArray
-    lost: IntArray
-    votes: FloatArray
-    missing: BoolArray
-    isolation: FloatArray
-    together: FloatArray
-    condemned: BoolArray
-    disagreement: FloatArray
-    contradiction: FloatArray
-    mismatched: BoolArray
-    labels: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    embedding: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
-    sample_errors: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
-
-
-def make_block(views: Views, first: int, plan: Plan, dtype: Any) -> Block:
-    """Return the block of consecutive rows that starts with row number ``first``."""
-    found = landmarks.describe(plan, views, np.arange(first, first + views.n_samples), dtype)
-    seen = ~(found.missing | found.condemned)
-    report = Report(
-        first=first,
-        kept=found.kept,
-        lost=found.lost,
-        votes=found.votes,
-        missing=found.missing,
-        isolation=found.isolation,
-        together=found.together,
-        condemned=found.condemned,
-        disagreement=found.disagreement,
-        contradiction=landmarks.contradiction(plan, found.disagreement, seen),
-        mismatched=found.mismatched,
-    )
-    return Block(transitions=found.transitions, observed=found.observed, extra=report)
-
-
 class LocalSource:
     """Checked views in the memory of this process."""
 
@@ -109,18 +77,12 @@ class LocalSource:
         size = max(4096, _BLOCK_BYTES // (4 * plan.n_landmarks))
         starts = range(0, self.n_samples, size)
         parts = (np.arange(first, min(first + size, self.n_samples)) for first in starts)
-        return LocalRows(make_block(self.take(part), int(part[0]), plan, dtype) for part in parts)
+        return LocalRows(block_tasks.make_block(self.take(part), int(part[0]), plan, dtype) for part in parts)
 
     def collect(self, rows: Rows, task: Task, shape: tuple[int, ...], dtype: Any) -> Any:
         """Return what a task finds in the blocks, joined along the samples."""
         del shape, dtype
         return np.concatenate(rows.apply(task, None))
-
-
-def take(views: Views, rows: IntArray) -> Views:
-    """Return some rows of checked views."""
-    arrays = tuple(array[rows] for array in views.arrays)
-    return Views(arrays, views.names, views.single, views.missing[rows])
 
 
 def choose_n_landmarks(
@@ -144,8 +106,11 @@ def choose_n_landmarks(
         if not possible or available is None or 8 * n_matrices * n_samples**2 <= available:
             return None
         number = default_n_landmarks(n_samples, n_clusters)
+        if 2 * number > n_samples:  # would save next to nothing
+            return None
+        needed = 8 * n_matrices * n_samples**2 / 2**30
         warnings.warn(
-            f"The exact method would need about {8 * n_matrices * n_samples**2 / 2**30:.1f} GiB for {n_samples} samples; "
+            f"The exact method would need about {needed:.1f} GiB for {n_samples} samples; "
             f"n_landmarks={number} is used instead. Set n_landmarks to choose.",
             UserWarning,
             stacklevel=4,
@@ -217,7 +182,7 @@ def _judge(pilot: Views, options: Options, n_clusters: int) -> Any:
 def fit(source: Source, options: Options, rng: np.random.Generator) -> dict[str, Any]:
     """Return the fitted attributes."""
     evidence: dict[str, Any] = {}
-    rows = landmarks.pilot_rows(source.n_samples, options.n_landmarks or _DEFAULT[-1])
+    rows = pilot_rows(source.n_samples, options.n_landmarks or _DEFAULT[-1])
     pilot = source.take(rows)
     n_clusters = options.n_clusters
     if n_clusters is None:
@@ -229,7 +194,7 @@ def fit(source: Source, options: Options, rng: np.random.Generator) -> dict[str,
     n_landmarks = min(check_n_landmarks(n_landmarks, source.n_samples, n_clusters), len(rows))
     chains = _judge(pilot, options, n_clusters)
     n_neighbors = options.n_neighbors or landmarks.default_n_neighbors(n_landmarks, n_clusters)
-    plan = landmarks.make_plan(
+    plan = make_plan(
         pilot,
         rows,
         n_landmarks,
@@ -240,7 +205,7 @@ def fit(source: Source, options: Options, rng: np.random.Generator) -> dict[str,
         joint=options.joint and len(source.names) > 1,
     )
     blocks = source.describe(plan, options.dtype)
-    counts = blocks.apply(count_block, None)
+    counts = blocks.apply(block_tasks.count_block, None)
     n_kept = sum(count["n_kept"] for count in counts)
     if n_kept <= n_clusters:
         raise ValueError(f"Only {n_kept} of {source.n_samples} samples can be believed in any view; use screen=False.")
@@ -255,19 +220,19 @@ def fit(source: Source, options: Options, rng: np.random.Generator) -> dict[str,
     solution = solve(
         BlockADMM(**settings), problem, name="EMVC", max_iter=options.max_iter, memory=None, verbose=options.verbose
     )
-    values = _cluster(blocks, plan, options, n_clusters, n_kept, rng)
+    values = _cluster(blocks, plan, options, n_clusters, rng)
     own_weights = plan.weights[: plan.n_views]
-    blocks.apply(rate_block, own_weights)
+    blocks.apply(block_tasks.rate_block, own_weights)
     n_samples, n_views = source.n_samples, plan.n_views
     floats, flags = np.float64, np.bool_
     return solution.attributes() | evidence | {
-        "consensus_": source.collect(blocks, consensus_of, (n_samples, n_landmarks), options.dtype),
-        "labels_": source.collect(blocks, labels_of, (n_samples,), np.intp),
-        "embedding_": source.collect(blocks, embedding_of, (n_samples, len(values)), floats),
-        "sample_errors_": source.collect(blocks, errors_of, (n_samples, n_views), floats),
-        "outliers_": source.collect(blocks, outliers_of, (n_samples, n_views), flags),
-        "isolation_": source.collect(blocks, isolation_of, (n_samples, n_views), floats),
-        "disagreement_": source.collect(blocks, contradiction_of, (n_samples, n_views), floats),
+        "consensus_": source.collect(blocks, block_tasks.consensus_of, (n_samples, n_landmarks), options.dtype),
+        "labels_": source.collect(blocks, block_tasks.labels_of, (n_samples,), np.intp),
+        "embedding_": source.collect(blocks, block_tasks.embedding_of, (n_samples, len(values)), floats),
+        "sample_errors_": source.collect(blocks, block_tasks.errors_of, (n_samples, n_views), floats),
+        "outliers_": source.collect(blocks, block_tasks.outliers_of, (n_samples, n_views), flags),
+        "isolation_": source.collect(blocks, block_tasks.isolation_of, (n_samples, n_views), floats),
+        "disagreement_": source.collect(blocks, block_tasks.contradiction_of, (n_samples, n_views), floats),
         "view_errors_": sum(c["errors"] for c in counts) / np.maximum(sum(c["n_present"] for c in counts), 1),
         "view_weights_": own_weights,
         "eigenvalues_": values,
@@ -278,19 +243,17 @@ def fit(source: Source, options: Options, rng: np.random.Generator) -> dict[str,
     }  # fmt: skip
 
 
-def _cluster(
-    blocks: Rows, plan: Plan, options: Options, n_clusters: int, n_kept: int, rng: np.random.Generator
-) -> FloatArray:
+def _cluster(blocks: Rows, plan: Plan, options: Options, n_clusters: int, rng: np.random.Generator) -> FloatArray:
     """Embed and label the rows in the blocks; return the squared singular values."""
-    moments = blocks.apply(moments_block, None)
+    moments = blocks.apply(block_tasks.moments_block, None)
     mass = sum(mass for _, mass in moments)
     image, values = landmarks.embedding_map(sum(gram for gram, _ in moments), mass, n_clusters)
-    n_samples = sum(blocks.apply(length_block, None))
+    n_samples = sum(blocks.apply(block_tasks.length_block, None))
     judges = np.arange(n_samples)
     if n_samples > _KMEANS_ROWS:
         judges = np.sort(np.random.default_rng(0).choice(n_samples, _KMEANS_ROWS, replace=False, shuffle=False))
     wanted = np.union1d(judges, plan.landmark_rows)
-    found = blocks.apply(embed_block, (image, options.unit_rows, wanted))
+    found = blocks.apply(block_tasks.embed_block, (image, options.unit_rows, wanted))
     rows = np.concatenate([part for part, _ in found])
     coordinates = np.concatenate([part for _, part in found])
     seed = int(rng.integers(2**31 - 1))
@@ -299,132 +262,36 @@ def _cluster(
     of_landmarks = np.zeros((plan.n_landmarks, image.shape[1]))
     there = np.isin(plan.landmark_rows, rows)
     of_landmarks[there] = coordinates[np.searchsorted(rows, plan.landmark_rows[there])]
-    members = np.eye(n_clusters)[nearest(of_landmarks, centers)] * mass[:, None]
-    firsts = blocks.apply(label_block, (centers, of_landmarks, members, options.label_outliers))
+    members = np.eye(n_clusters)[block_tasks.nearest(of_landmarks, centers)] * mass[:, None]
+    firsts = blocks.apply(block_tasks.label_block, (centers, of_landmarks, members, options.label_outliers))
     first = np.min(np.stack(firsts), axis=0)
-    blocks.apply(renumber_block, np.argsort(np.argsort(first, kind="stable"), kind="stable"))
-    del n_kept
+    blocks.apply(block_tasks.renumber_block, np.argsort(np.argsort(first, kind="stable"), kind="stable"))
     return values
 
 
-def nearest(points: FloatArray, centers: FloatArray) -> IntArray:
-    """Return the nearest centre of every point."""
-    return np.asarray(np.argmax(points @ centers.T - 0.5 * np.sum(centers**2, axis=1), axis=1))
+def fit_dask(model: Any, views: Any) -> Any:
+    """Fit an `emvc.EMVC` to Dask arrays; a failed or interrupted fit leaves nothing on the workers."""
+    from emvc.distributed import DaskSource, quiet
 
-
-# Tasks: each takes a block and a message and returns the block and a result (see `emvc.rows`).
-
-
-def count_block(block: Block, message: None) -> tuple[Block, dict[str, Any]]:
-    """Count samples and sum up the errors of the views."""
-    del message
-    report: Report = block.extra
-    errors = np.maximum(report.condemned, report.disagreement)
-    counts = {"n_kept": len(report.kept), "errors": errors.sum(axis=0), "n_present": (~report.missing).sum(axis=0)}
-    return block, counts
-
-
-def length_block(block: Block, message: None) -> tuple[Block, int]:
-    """Count the rows."""
-    del message
-    return block, len(block.extra.missing)
-
-
-def moments_block(block: Block, message: None) -> tuple[Block, tuple[FloatArray, FloatArray]]:
-    """Return the Gram matrix and the column sums of the consensus."""
-    del message
-    gram = np.zeros((block.consensus.shape[1],) * 2)
-    for first in range(0, len(block.consensus), 4096):
-        part = block.consensus[first : first + 4096].astype(np.float64)
-        gram += part.T @ part
-    return block, (gram, block.consensus.sum(axis=0, dtype=np.float64))
-
-
-def embed_block(block: Block, message: tuple[FloatArray, bool, IntArray]) -> tuple[Block, tuple[IntArray, FloatArray]]:
-    """Embed the kept rows and return the coordinates of those that are wanted."""
-    image, unit_rows, wanted = message
-    report: Report = block.extra
-    coordinates = block.consensus @ image
-    if unit_rows:
-        coordinates = scale_rows(coordinates)
-    report.embedding = np.zeros((len(report.missing), image.shape[1]))
-    report.embedding[report.kept] = coordinates
-    rows = report.first + report.kept
-    asked = np.flatnonzero(np.isin(rows, wanted))
-    return block, (rows[asked], coordinates[asked])
-
-
-def label_block(block: Block, message: tuple[FloatArray, FloatArray, FloatArray, bool]) -> tuple[Block, IntArray]:
-    """Label all rows, the lost ones by votes; return the first row of every cluster."""
-    centers, of_landmarks, members, label_outliers = message
-    report: Report = block.extra
-    labels = nearest(report.embedding, centers)
-    if len(report.lost):
-        report.embedding[report.lost] = report.votes @ of_landmarks
-        labels[report.lost] = -1 if label_outliers else np.argmax(report.votes @ members, axis=1)
-    report.labels = labels
-    first = np.full(len(centers), np.iinfo(np.int64).max)
-    found, where = np.unique(labels, return_index=True)
-    first[found[found >= 0]] = report.first + where[found >= 0]
-    return block, first
-
-
-def renumber_block(block: Block, message: IntArray) -> tuple[Block, None]:
-    """Number the clusters anew."""
-    labels = block.extra.labels
-    block.extra.labels = np.where(labels >= 0, message[labels], -1)
-    return block, None
-
-
-def rate_block(block: Block, message: FloatArray) -> tuple[Block, None]:
-    """Rate the errors of the samples by the scores and the weights of the views."""
-    report: Report = block.extra
-    report.sample_errors = rate_errors(report.isolation, report.together, report.contradiction, message, report.missing)
-    return block, None
-
-
-def consensus_of(block: Block, message: None) -> tuple[Block, FloatArray]:
-    """Return the consensus of all rows; votes stand in for that of the lost ones."""
-    del message
-    report: Report = block.extra
-    if not len(report.lost):
-        return block, block.consensus
-    full = np.empty((len(report.missing), block.consensus.shape[1]), dtype=block.consensus.dtype)
-    full[report.kept], full[report.lost] = block.consensus, report.votes
-    return block, full
-
-
-def labels_of(block: Block, message: None) -> tuple[Block, IntArray]:
-    """Return the labels."""
-    del message
-    return block, block.extra.labels
-
-
-def embedding_of(block: Block, message: None) -> tuple[Block, FloatArray]:
-    """Return the embedding."""
-    del message
-    return block, block.extra.embedding
-
-
-def errors_of(block: Block, message: None) -> tuple[Block, FloatArray]:
-    """Return the errors of the samples."""
-    del message
-    return block, block.extra.sample_errors
-
-
-def outliers_of(block: Block, message: None) -> tuple[Block, BoolArray]:
-    """Return who was condemned, for whichever reason."""
-    del message
-    return block, block.extra.condemned | block.extra.mismatched
-
-
-def isolation_of(block: Block, message: None) -> tuple[Block, FloatArray]:
-    """Return the isolation scores."""
-    del message
-    return block, block.extra.isolation
-
-
-def contradiction_of(block: Block, message: None) -> tuple[Block, FloatArray]:
-    """Return disagreement in robust standard scores."""
-    del message
-    return block, block.extra.contradiction
+    model._check_options()
+    check_integer(model.n_init, "n_init", least=1)
+    rng = check_generator(model.random_state)
+    source = DaskSource(views)
+    if isinstance(model.n_clusters, str):
+        check_choice(model.n_clusters, "n_clusters", ("auto",))
+        n_clusters = None
+    else:
+        n_clusters = check_n_clusters(model.n_clusters, source.n_samples)
+    if model.n_landmarks is not None:
+        check_n_landmarks(model.n_landmarks, source.n_samples, n_clusters or 2)
+    try:
+        with quiet():
+            fitted = fit(source, model._landmark_options(n_clusters, model.n_landmarks), rng)
+    except BaseException:
+        source.close()
+        raise
+    for name, value in fitted.items():
+        setattr(model, name, value)
+    model.view_names_ = list(source.names)
+    model.n_features_in_ = sum(source.n_features)
+    return model

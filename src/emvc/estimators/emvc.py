@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from emvc._array import FloatArray
-from emvc._validation import Views, check_choice, check_integer, check_memory, check_number
+from emvc._validation import Views, check_choice, check_integer, check_memory, check_number, has_dask
 from emvc.cluster_count import WIDTH, choose_n_clusters
 from emvc.estimators._base import GraphOptions, limit_threads
 from emvc.estimators._error_report import ErrorReport, build
-from emvc.estimators._landmarks import LocalSource, Options, check_landmark_memory, choose_n_landmarks
+from emvc.estimators._landmarks import LocalSource, Options, check_landmark_memory, choose_n_landmarks, fit_dask
 from emvc.estimators._landmarks import fit as fit_landmarks
 from emvc.estimators._robust import (
     Preparation,
@@ -232,6 +232,14 @@ class EMVC(GraphOptions):
         """
         return cls(n_clusters, beta=beta, lam=lam, **PUBLISHED | options)
 
+    def fit(self, views: Any, y: Any = None) -> Self:
+        """Cluster the samples described by ``views`` (see `MultiViewClusterer.fit`).
+
+        Views may also be Dask arrays. They are clustered with landmarks where their chunks are, and attributes with
+        one entry per sample are Dask arrays as well (see `emvc.distributed`).
+        """
+        return fit_dask(self, views) if has_dask(views) else super().fit(views, y)
+
     def error_report(self, n_worst: int = 20) -> ErrorReport:
         """Return a summary of the errors that were found: worst samples, worst views, and why.
 
@@ -255,16 +263,7 @@ class EMVC(GraphOptions):
         return build(self, check_integer(n_worst, "n_worst", least=0))
 
     def _fit(self, views: Views, n_clusters: int, rng: np.random.Generator) -> dict[str, Any]:
-        solver = self._make_solver()
-        max_iter = check_integer(self.max_iter, "max_iter", least=1)
-        dtype = self._dtype(solver)
-        check_choice(self.embedding, "embedding", EMBEDDINGS)
-        check_choice(self.screen, "screen", ("auto", False))
-        check_choice(self.outliers, "outliers", ("assign", "label"))
-        check_choice(self.joint_view, "joint_view", (True, False))
-        affinity = self._affinity_name()
-        for name in ("beta", "lam"):
-            self._weight(name, 1.0)
+        solver, max_iter, dtype, affinity = self._check_options()
         self._n_neighbors(views.n_samples, n_clusters)
         n_chains = len(views.arrays) + (1 if self.joint_view and affinity == "local" and len(views.arrays) > 1 else 0)
         n_matrices = 3 * n_chains + 8 if isinstance(solver, ADMM) else 8 * n_chains + 8
@@ -321,6 +320,20 @@ class EMVC(GraphOptions):
         with limit_threads(self.n_jobs):
             number, confidence, evidence = choose_n_clusters(self._prepare(views, WIDTH).chains, None, rng)
         return number, {"n_clusters_confidence_": confidence, "n_clusters_evidence_": evidence}
+
+    def _check_options(self) -> tuple[ADMM | ALM, int, Any, Any]:
+        """Check all options that do not depend on the data; return solver, iterations, precision and graph."""
+        solver = self._make_solver()
+        max_iter = check_integer(self.max_iter, "max_iter", least=1)
+        dtype = self._dtype(solver)
+        check_choice(self.embedding, "embedding", EMBEDDINGS)
+        check_choice(self.screen, "screen", ("auto", False))
+        check_choice(self.outliers, "outliers", ("assign", "label"))
+        check_choice(self.joint_view, "joint_view", (True, False))
+        affinity = self._affinity_name()
+        for name in ("beta", "lam"):
+            self._weight(name, 1.0)
+        return solver, max_iter, dtype, affinity
 
     def _landmark_options(self, n_clusters: int | None, n_landmarks: int | None) -> Options:
         """Return the options of a fit with landmarks."""

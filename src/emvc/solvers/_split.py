@@ -22,8 +22,10 @@ _EXACT_CHECK = 300  # up to this size the singular values of P cost less than th
 _EXACT_LIMIT = 6000  # up to this size the singular values of P are worth computing to end a run
 _GRAM_TOL = 1e-4  # from this tolerance on the Gram matrix is accurate enough for that
 _IMBALANCE = 5.0  # residuals this far apart change the penalty
-_LEAST_WEIGHT = 5e-3  # for the first penalty: with smaller weights the nuclear norm decides everything
 _TINY = 1e-300
+
+LEAST_WEIGHT = 5e-3
+"""For the first penalty: with smaller weights the nuclear norm decides everything."""
 
 
 @dataclass(kw_only=True)
@@ -126,7 +128,7 @@ class SplitSolver(Generic[State]):
             "thresholds": np.zeros(problem.shape[0]),
             "svt": SingularValueThreshold(),
             "spectrum": Thresholded(0.0, 0),
-            "penalty": self.penalty * max(weight, _LEAST_WEIGHT),
+            "penalty": self.penalty * max(weight, LEAST_WEIGHT),
             "n_error_copies": n_error_copies,
             "low_rank_weight": float(max(1, n_error_copies)),
         }

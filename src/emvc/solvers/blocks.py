@@ -14,6 +14,7 @@ of P and a proven bound on :math:`\lVert Z\rVert_2`; both are formed in double p
 
 from __future__ import annotations
 
+import math
 import threading
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,7 +27,7 @@ from emvc._array import BoolArray, FloatArray
 from emvc.prox import shrinkage
 from emvc.rows import Rows
 from emvc.solvers._loop import Certificate
-from emvc.solvers._split import Measures, SplitSolver, gram_nuclear_norm
+from emvc.solvers._split import LEAST_WEIGHT, Measures, SplitSolver, gram_nuclear_norm
 from emvc.solvers._svt import Thresholded, gram_norm_bound
 
 _GRAM_ROWS = 4096  # rows that are widened to double precision at a time
@@ -97,7 +98,7 @@ class CheckSums:
     """Inner product, row minima, low-rank residual, group residual."""
 
 
-def _gram(matrix: FloatArray, other: FloatArray | None = None) -> FloatArray:
+def gram_of(matrix: FloatArray, other: FloatArray | None = None) -> FloatArray:
     """Return ``(matrix - other)'(matrix - other)`` in double precision, some rows at a time."""
     total = np.zeros((matrix.shape[1], matrix.shape[1]))
     for first in range(0, len(matrix), _GRAM_ROWS):
@@ -167,8 +168,8 @@ def check_block(block: Block, message: StepMessage) -> tuple[Block, CheckSums]:
             low_rank_weight=message.low_rank_weight,
         )  # fmt: skip
     return block, CheckSums(
-        consensus_gram=_gram(block.consensus),
-        multiplier_gram=_gram(block.low_rank_point, low_rank),
+        consensus_gram=gram_of(block.consensus),
+        multiplier_gram=gram_of(block.low_rank_point, low_rank),
         row_norms=sums.row_norms.sum(axis=1),
         column_squares=sums.column_norms**2,
         shortened=np.sum(block.row_scale < 1.0, axis=1),
@@ -222,7 +223,7 @@ class BlockState:
     low_rank_weight: float
     factors: tuple[FloatArray, FloatArray] | None = None
     clock: int = 0
-    spectrum: Thresholded = Thresholded(0.0, 0)
+    spectrum: Thresholded = field(default_factory=lambda: Thresholded(0.0, 0))
     ratio: float = 1.0
     change: float = np.inf
     penalty_changes: int = 0
@@ -308,16 +309,17 @@ class BlockADMM(SplitSolver[Any]):
     def _first_weight(self, problem: BlockProblem) -> float:
         n_samples, n_states = problem.shape
         # Singular values grow with sqrt(N / m), and so do the columns but not the rows.
-        return max(problem.beta * (n_samples / n_states) ** 0.5, problem.lam, 5e-3) * (n_states / n_samples) ** 0.25
+        ratio = math.sqrt(n_samples / n_states)
+        return max(problem.beta * ratio, problem.lam, LEAST_WEIGHT) / math.sqrt(ratio)
 
     def _upper_bound(self, problem: Any, state: Any, measures: Measures, bound: float) -> float:
         del problem, bound
-        return gram_nuclear_norm(state.consensus_gram) + measures.error_penalty
+        return float(gram_nuclear_norm(state.consensus_gram) + measures.error_penalty)
 
     def _multiplier_norm(self, state: Any) -> float:
         scale = state.multiplier_scale * state.low_rank_weight
         gram = scale**2 * state.multiplier_gram
-        norm = gram_norm_bound(gram, slack=0.01 * self.tol)
+        norm: float | None = gram_norm_bound(gram, slack=0.01 * self.tol)
         return float(np.sqrt(np.trace(gram))) if norm is None else norm
 
     def _sizes(self, state: Any) -> tuple[float, float]:
