@@ -1,8 +1,8 @@
 """A published rival for large data: multi-view subspace clustering with anchors (LMVSC, Kang et al., AAAI 2020).
 
-Written from the description: anchors of a view are centres of k-means; every sample is written as a convex combination of
-them with a ridge penalty, min ||x - A'z||^2 + alpha ||z||^2 over the simplex; the coefficients of all views are joined,
-and the left singular vectors of the joined matrix are clustered by k-means.
+Written from the description: anchors of a view are centres of k-means; every sample is written as a convex combination
+of them with a ridge penalty, min ||x - A'z||^2 + alpha ||z||^2 over the simplex; the coefficients of all views are
+joined, and the left singular vectors of the joined matrix are clustered by k-means.
 """
 
 from __future__ import annotations

@@ -79,13 +79,28 @@ def test_a_block_refuses_to_repeat_a_step():
         solver.step(problem, state)
 
 
-def test_threshold_gram_is_the_proximal_step():
+@pytest.mark.parametrize("threshold", [0.0, 4.0, 6.0, 100.0])
+def test_threshold_gram_is_the_proximal_step(threshold):
     matrix = np.random.default_rng(0).standard_normal((30, 6))
-    (first, second), spectrum = threshold_gram(matrix.T @ matrix, 4.0)
+    factors, spectrum = threshold_gram(matrix.T @ matrix, threshold)
     u, s, vt = np.linalg.svd(matrix, full_matrices=False)
-    np.testing.assert_allclose(matrix @ first @ second.T, (u * np.maximum(s - 4.0, 0)) @ vt, atol=1e-10)
-    assert spectrum.rank == np.sum(s > 4.0)
-    assert spectrum.nuclear_norm == pytest.approx(np.maximum(s - 4.0, 0).sum())
+    result = matrix
+    for factor in factors:
+        result = result @ factor
+    np.testing.assert_allclose(result, (u * np.maximum(s - threshold, 0)) @ vt, atol=1e-10)
+    assert spectrum.rank == np.sum(s > threshold)
+    assert spectrum.nuclear_norm == pytest.approx(np.maximum(s - threshold, 0).sum())
+
+
+def test_duplicates_do_not_make_everybody_else_an_outlier():
+    """Most samples coincide in one view: distances between them are rounding, and rounding is no scale."""
+    views, labels = blobs(400)
+    views[1] = views[1][labels]  # one point per cluster, plus
+    views[1][:40] += 0.3 * np.random.default_rng(0).standard_normal((40, 8))
+    model = EMVC(4, n_landmarks=60, random_state=0).fit(views)
+    exact = EMVC(4, random_state=0).fit(views)
+    np.testing.assert_allclose(model.isolation_[:, 1], exact.isolation_[:, 1], atol=1e-6)
+    assert adjusted_rand_score(labels, model.labels_) > 0.9
 
 
 def test_embedding_is_the_singular_vectors_of_the_bipartite_matrix():

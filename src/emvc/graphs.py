@@ -170,8 +170,13 @@ def squared_distances(view: View) -> FloatArray:
 
 
 def squared_distances_between(one: View, other: View) -> FloatArray:
-    """Return the squared Euclidean distances between the rows of two views of the same features."""
-    return np.maximum(_squared_norms(one)[:, None] + _squared_norms(other) - 2.0 * _product(one, other), 0.0)
+    """Return the squared Euclidean distances between the rows of two views, exactly zero between duplicates."""
+    scale = _squared_norms(one)[:, None] + _squared_norms(other)
+    squares = _product(one, other)
+    squares *= -2.0
+    squares += scale
+    squares[squares <= _ROUNDING * scale] = 0.0
+    return squares
 
 
 def _product(one: View, other: View) -> FloatArray:

@@ -66,8 +66,8 @@ class StepMessage:
     """What a block needs to know for a step or a check."""
 
     clock: int
-    factors: tuple[FloatArray, FloatArray] | None
-    """Q = V @ first @ second.T; None while Q = V."""
+    factors: tuple[FloatArray, ...] | None
+    """Q is V times all of them; None while Q = V."""
     column_scale: FloatArray
     observed_states: FloatArray
     row_threshold: FloatArray
@@ -140,8 +140,10 @@ def _low_rank(block: Block, message: StepMessage) -> FloatArray:
         raise RuntimeError(f"A block is at step {block.clock} but was asked to go on from step {message.clock}.")
     if message.factors is None:
         return block.low_rank_point.copy()
-    first, second = (factor.astype(block.low_rank_point.dtype, copy=False) for factor in message.factors)
-    return np.asarray((block.low_rank_point @ first) @ second.T)
+    low_rank = block.low_rank_point
+    for factor in message.factors:
+        low_rank = low_rank @ factor.astype(low_rank.dtype, copy=False)
+    return np.asarray(low_rank)
 
 
 def step_block(block: Block, message: StepMessage) -> tuple[Block, StepSums]:
@@ -221,7 +223,7 @@ class BlockState:
     penalty: float
     n_error_copies: int
     low_rank_weight: float
-    factors: tuple[FloatArray, FloatArray] | None = None
+    factors: tuple[FloatArray, ...] | None = None
     clock: int = 0
     spectrum: Thresholded = field(default_factory=lambda: Thresholded(0.0, 0))
     ratio: float = 1.0
@@ -338,20 +340,23 @@ class BlockADMM(SplitSolver[Any]):
         return Certificate(np.empty((0, problem.shape[1])), objective, state.bound, state.spectrum.rank)
 
 
-def threshold_gram(gram: FloatArray, threshold: float) -> tuple[tuple[FloatArray, FloatArray], Thresholded]:
-    r"""Return factors A, B with :math:`Q = V A B'` the thresholded V, from its Gram matrix, and the spectrum of Q.
+def threshold_gram(gram: FloatArray, threshold: float) -> tuple[tuple[FloatArray, ...], Thresholded]:
+    r"""Return factors with :math:`Q = V A B` the thresholded V, from its Gram matrix, and the spectrum of Q.
+
+    They are two of r columns and rows, or their product where that is smaller.
 
     Examples
     --------
     >>> import numpy as np
     >>> matrix = np.diag([3.0, 1.0])
-    >>> (first, second), spectrum = threshold_gram(matrix.T @ matrix, 2.0)
-    >>> (matrix @ first @ second.T).round(12), spectrum.rank
+    >>> factors, spectrum = threshold_gram(matrix.T @ matrix, 2.0)
+    >>> np.linalg.multi_dot([matrix, *factors]).round(12), spectrum.rank
     (array([[1., 0.],
            [0., 0.]]), 1)
     """
     squares, vectors = scipy.linalg.eigh(gram, check_finite=False, driver="evd")
     above: BoolArray = squares > threshold**2
     values, vectors = np.sqrt(squares[above]), vectors[:, above]
-    factors = vectors * (1.0 - threshold / values), vectors
+    shrunk = vectors * (1.0 - threshold / values)
+    factors = (shrunk, vectors.T) if 2 * len(values) <= len(gram) else (shrunk @ vectors.T,)
     return factors, Thresholded(float(np.sum(values - threshold)), len(values))
