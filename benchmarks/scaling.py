@@ -85,7 +85,7 @@ def growth():
     print("\nexponent of the time {:.2f}, of the CPU time {:.2f}".format(*exponents), flush=True)
 
 
-def one_million(n_samples, chunk=50_000):
+def one_million(n_samples, chunk=25_000):
     import dask
     from distributed import Client, LocalCluster
 

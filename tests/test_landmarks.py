@@ -1,6 +1,7 @@
 """Landmarks: the exact method with fewer states."""
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from emvc.metrics import clustering_scores
 from emvc.problem import Problem
 from emvc.rows import LocalRows
 from emvc.solvers import ADMM, run
-from emvc.solvers.blocks import Block, BlockADMM, BlockProblem, threshold_gram
+from emvc.solvers.blocks import Block, BlockADMM, BlockProblem, pack, threshold_gram
 
 
 def blobs(n_samples, n_clusters=4, n_views=3, n_features=8, seed=0, spread=2.5):
@@ -68,6 +69,18 @@ def test_certificate_of_a_tall_problem_holds():
     assert solution.bound <= tall.objective * (1 + 1e-9)
     assert solution.objective >= tall.bound * (1 - 1e-9)
     assert solution.gap <= 1e-4
+
+
+def test_sparse_transitions_are_the_same_transitions():
+    transitions = np.zeros((2, 5, 20))
+    transitions[:, np.arange(5), np.arange(5)] = 1.0
+    packed = pack(transitions)
+    assert len(packed) == 2
+    block = Block(transitions=packed, observed=np.ones((2, 5)))
+    np.testing.assert_array_equal(block.chains(), transitions)
+    assert sys.getsizeof(block) < transitions.nbytes
+    dense = np.full((2, 5, 20), 0.05)
+    assert pack(dense) is dense
 
 
 def test_a_block_refuses_to_repeat_a_step():

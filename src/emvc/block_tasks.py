@@ -15,7 +15,7 @@ from emvc._array import BoolArray, FloatArray, IntArray
 from emvc._validation import Views
 from emvc.landmarks import Plan
 from emvc.screening import rate_errors
-from emvc.solvers.blocks import Block, gram_of
+from emvc.solvers.blocks import Block, gram_of, pack
 from emvc.spectral import scale_rows
 
 
@@ -56,7 +56,7 @@ def make_block(views: Views, first: int, plan: Plan, dtype: Any) -> Block:
         contradiction=landmarks.contradiction(plan, found.disagreement, seen),
         mismatched=found.mismatched,
     )
-    return Block(transitions=found.transitions, observed=found.observed, extra=report)
+    return Block(transitions=pack(found.transitions), observed=found.observed, extra=report)
 
 
 def nearest(points: FloatArray, centers: FloatArray) -> IntArray:

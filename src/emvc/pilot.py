@@ -49,7 +49,7 @@ PILOT = 4000
 """Least size of the pilot, of as many samples as there are."""
 
 _PILOT_PER_LANDMARK = 5
-_REFERENCE = 2000  # rows of the pilot among which neighbours for the isolation are sought
+_REFERENCE = 1000  # rows of the pilot among which neighbours for the isolation are sought
 _JOINED_FEATURES = 50  # k-means that chooses landmarks sees at most this many principal components
 _CORRELATION_SAMPLES = 400
 

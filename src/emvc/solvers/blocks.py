@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse
 
 from emvc import kernels
 from emvc._array import BoolArray, FloatArray
@@ -31,6 +32,7 @@ from emvc.solvers._split import LEAST_WEIGHT, Measures, SplitSolver, gram_nuclea
 from emvc.solvers._svt import Thresholded, gram_norm_bound
 
 _GRAM_ROWS = 4096  # rows that are widened to double precision at a time
+_SPARSE = 0.25  # share of entries up to which sparse matrices are smaller
 _KERNELS = threading.Lock()  # not every threading layer of the compiled loops allows calls from several threads
 
 
@@ -38,8 +40,8 @@ _KERNELS = threading.Lock()  # not every threading layer of the compiled loops a
 class Block:
     """The rows of one block: data, and the solver's state once it has started."""
 
-    transitions: FloatArray
-    """Shape (n_views, n_rows, n_states)."""
+    transitions: Any
+    """Shape (n_views, n_rows, n_states), or one sparse matrix per view: a row leads to few states."""
     observed: FloatArray
     """Shape (n_views, n_rows)."""
     clock: int = 0
@@ -53,11 +55,23 @@ class Block:
     extra: Any = None
     """Whatever the caller wants to keep with the rows."""
 
+    def chains(self) -> FloatArray:
+        """Return the transitions as one array."""
+        if isinstance(self.transitions, np.ndarray):
+            return self.transitions
+        shape = (len(self.transitions), *self.transitions[0].shape)
+        dense = np.empty(shape, dtype=self.transitions[0].dtype)
+        for chain, out in zip(self.transitions, dense, strict=True):
+            chain.toarray(out=out)
+        return dense
+
     def __sizeof__(self) -> int:
         """Bytes of the arrays: schedulers of clusters decide by it what to move."""
         total = 0
         for part in (self, self.extra):
             total += sum(value.nbytes for value in vars(part).values() if hasattr(value, "nbytes")) if part else 0
+        if not isinstance(self.transitions, np.ndarray):
+            total += sum(chain.data.nbytes + chain.indices.nbytes for chain in self.transitions)
         return total
 
 
@@ -118,10 +132,17 @@ def _fast_gram(matrix: FloatArray) -> FloatArray:
     return total
 
 
+def pack(transitions: FloatArray) -> Any:
+    """Return transitions in the smaller of two forms: as they are, or one sparse matrix per view."""
+    if np.count_nonzero(transitions) > _SPARSE * transitions.size:
+        return transitions
+    return tuple(scipy.sparse.csr_array(chain) for chain in transitions)
+
+
 def start_block(block: Block, message: tuple[FloatArray, bool, bool]) -> tuple[Block, None]:
     """Start from the mean of the views with zero multipliers."""
     weights, rows, columns = message
-    transitions = block.transitions
+    transitions = block.chains()
     n_views, n_rows, _ = transitions.shape
     mean = np.zeros(transitions.shape[1:], dtype=transitions.dtype)
     for weight, chain in zip(weights / weights.sum(), transitions, strict=True):
@@ -151,7 +172,7 @@ def step_block(block: Block, message: StepMessage) -> tuple[Block, StepSums]:
     low_rank = _low_rank(block, message)
     with _KERNELS:
         row_norms, column_norms, change = kernels.fused.sweep(
-            block.transitions, block.consensus, block.low_rank_point, low_rank, block.row_points, block.row_scale,
+            block.chains(), block.consensus, block.low_rank_point, low_rank, block.row_points, block.row_scale,
             block.column_points, message.column_scale, block.thresholds, block.observed, message.observed_states,
             relaxation=message.relaxation, ratio=message.ratio, low_rank_weight=message.low_rank_weight,
         )  # fmt: skip
@@ -165,7 +186,7 @@ def check_block(block: Block, message: StepMessage) -> tuple[Block, CheckSums]:
     low_rank = _low_rank(block, message)
     with _KERNELS:
         sums = kernels.fused.evaluate(
-            block.transitions, block.consensus, block.low_rank_point, low_rank, block.row_points, block.row_scale,
+            block.chains(), block.consensus, block.low_rank_point, low_rank, block.row_points, block.row_scale,
             block.column_points, message.column_scale, block.observed, message.observed_states,
             low_rank_weight=message.low_rank_weight,
         )  # fmt: skip
