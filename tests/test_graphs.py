@@ -106,8 +106,8 @@ def test_local_graph_by_literal_loops(rng):
 
 
 def test_tied_neighbors_share_the_last_places():
-    squares = np.array([[np.inf, 1.0, 4.0, 4.0, 4.0]])
-    shares = graphs.neighbor_shares(squares, 3)
+    squares = np.array([[0.0, 1.0, 4.0, 4.0, 4.0]])
+    shares = graphs.neighbor_shares(squares, np.arange(len(squares)), 3)
     np.testing.assert_allclose(shares, [[0, 1, 2 / 3, 2 / 3, 2 / 3]])
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import emvc
 
-OPTIONAL = ["torch", "cupy", "dask", "plotly", "pandas", "pyarrow", "mudata", "cvxpy"]
+OPTIONAL = ["torch", "cupy", "dask", "distributed", "zarr", "h5py", "plotly", "pandas", "pyarrow", "mudata", "cvxpy"]
 ROOT = Path(__file__).parents[1]
 
 

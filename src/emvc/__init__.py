@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         KernelAddition,
     )
     from emvc.files import read_views
+    from emvc.out_of_core import open_views
     from emvc.persistence import load
     from emvc.results import to_mudata
     from emvc.selection import select
@@ -43,6 +44,7 @@ __all__ = [
     "datasets",
     "load",
     "metrics",
+    "open_views",
     "plot",
     "read_views",
     "report",
@@ -52,7 +54,13 @@ __all__ = [
 
 _ESTIMATORS = ("AMGL", "EMVC", "RMSC", "BestSingleView", "CoRegularized", "FeatureConcatenation", "KernelAddition")
 _MODULES = ("datasets", "metrics", "plot", "report")
-_FUNCTIONS = {"load": "persistence", "read_views": "files", "select": "selection", "to_mudata": "results"}
+_FUNCTIONS = {
+    "load": "persistence",
+    "open_views": "out_of_core",
+    "read_views": "files",
+    "select": "selection",
+    "to_mudata": "results",
+}
 
 
 def __getattr__(name: str) -> Any:

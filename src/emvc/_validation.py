@@ -104,6 +104,35 @@ def check_views(
     return Views(tuple(arrays), names, single, missing, samples)
 
 
+def is_dask(view: Any) -> bool:
+    """Tell whether a view is a Dask array, without importing Dask."""
+    return type(view).__module__.split(".")[0] == "dask" and hasattr(view, "to_delayed")
+
+
+def has_dask(views: Any) -> bool:
+    """Tell whether some view is a Dask array."""
+    if isinstance(views, Mapping):
+        views = list(views.values())
+    return is_dask(views) or (isinstance(views, list | tuple) and any(is_dask(view) for view in views))
+
+
+def check_rows(arrays: Sequence[Any], names: tuple[str, ...], *, single: bool, first: int) -> Views:
+    """Check a block of consecutive rows of views whose shapes are known to be right; ``first`` is its first row."""
+    missing = np.zeros((len(arrays[0]), len(arrays)), dtype=bool)
+    checked = []
+    for k, (name, raw) in enumerate(zip(names, arrays, strict=True)):
+        if np.asarray(raw).dtype.kind not in "fiub":
+            raise TypeError(f"view {name!r} is not numeric: its type is {np.asarray(raw).dtype}.")
+        array = np.asarray(raw, dtype=np.float64)
+        if len(arrays) > 1:
+            missing[:, k] = _missing_rows(array)
+            array = _without_missing(array, missing[:, k], precomputed=False)
+        _check_finite(array, name, first)
+        checked.append(array)
+    _check_somewhere(missing, first)
+    return Views(tuple(checked), names, single, missing)
+
+
 def _name_views(views: Any) -> tuple[list[tuple[str, Any]], bool]:
     """Return (name, view) pairs and whether ``views`` was one array."""
     if isinstance(views, Mapping) and not scipy.sparse.issparse(views):  # DOK matrices are mappings
@@ -177,10 +206,7 @@ def _without_missing(array: View, missing: BoolArray, *, precomputed: bool) -> V
 
 def _check_presence(missing: BoolArray, names: tuple[str, ...], least_samples: int) -> None:
     """Reject samples that no view has, and views with next to no sample."""
-    nowhere = np.flatnonzero(missing.all(axis=1))
-    if len(nowhere):
-        more = f" and {len(nowhere) - 1} more" if len(nowhere) > 1 else ""
-        raise ValueError(f"sample {nowhere[0]}{more} is missing (a row of NaN) in every view. Drop it first.")
+    _check_somewhere(missing)
     for name, absent in zip(names, missing.T, strict=True):
         if least_samples > 1 and absent.any() and (~absent).sum() < least_samples:
             raise ValueError(
@@ -188,12 +214,20 @@ def _check_presence(missing: BoolArray, names: tuple[str, ...], least_samples: i
             )
 
 
-def _check_finite(array: View, name: str) -> None:
+def _check_somewhere(missing: BoolArray, first: int = 0) -> None:
+    """Reject samples that no view has; rows are counted from ``first``."""
+    nowhere = np.flatnonzero(missing.all(axis=1))
+    if len(nowhere):
+        more = f" and {len(nowhere) - 1} more" if len(nowhere) > 1 else ""
+        raise ValueError(f"sample {first + nowhere[0]}{more} is missing (a row of NaN) in every view. Drop it first.")
+
+
+def _check_finite(array: View, name: str, first: int = 0) -> None:
     """Reject NaN, infinities and values whose squares overflow, naming the first offender."""
     values = array.data if scipy.sparse.issparse(array) else array
     if values.size == 0 or (values.min() >= -_LARGEST and values.max() <= _LARGEST):
         return
-    _reject_missing(array, name)
+    _reject_missing(array, name, first)
     if scipy.sparse.issparse(array):
         array = array.tocoo()
         bad = int(np.flatnonzero(~(np.abs(array.data) <= _LARGEST))[0])
@@ -203,21 +237,23 @@ def _check_finite(array: View, name: str) -> None:
         value = float(array[row, column])
     if np.isfinite(value):
         raise ValueError(
-            f"view {name!r}: the value {value:g} of sample {row} in column {column} is too large to be squared. "
-            "Rescale the view."
+            f"view {name!r}: the value {value:g} of sample {first + row} in column {column} is too large to be "
+            "squared. Rescale the view."
         )
     what = "NaN" if np.isnan(value) else "infinity (inf)"
-    raise ValueError(f"view {name!r}: sample {row} contains {what} in column {column}. Impute or drop it first.")
+    raise ValueError(
+        f"view {name!r}: sample {first + row} contains {what} in column {column}. Impute or drop it first."
+    )
 
 
-def _reject_missing(array: View, name: str) -> None:
+def _reject_missing(array: View, name: str, first: int = 0) -> None:
     """Reject samples whose row is entirely NaN, which is how a sample is marked as missing from a view."""
     missing = np.flatnonzero(_missing_rows(array))
     if len(missing):
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise ValueError(
-            f"view {name!r}: sample {missing[0]}{more} is missing (a row of NaN). Only EMVC with several views can "
-            "work without it: use that, or drop the sample from every view."
+            f"view {name!r}: sample {first + missing[0]}{more} is missing (a row of NaN). Only EMVC with several views "
+            "can work without it: use that, or drop the sample from every view."
         )
 
 

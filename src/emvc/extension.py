@@ -52,7 +52,7 @@ class LocalKernel:
 
     def rows(self, squares: FloatArray) -> FloatArray:
         """Return the weights of links to new samples."""
-        shares = graphs.neighbor_shares(squares, self.n_neighbors)
+        shares = graphs.neighbor_shares(squares, np.full(len(squares), -1), self.n_neighbors)
         own = np.einsum("ij,ij->i", shares, np.sqrt(squares)) / self.n_neighbors
         return shares * graphs.local_weights(squares, own, self.scale, self.floor)
 

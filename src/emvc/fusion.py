@@ -29,7 +29,9 @@ from emvc.spectral import leading_eigenvectors
 JOINT_SHARE = 0.45
 _FULL_WEIGHT = 0.5  # share of the best quality down to which a view counts in full
 _LEAST_WEIGHT = 0.01
-_LEAST_SPREAD = 0.05
+LEAST_SPREAD = 0.05
+"""Least spread of the disagreement of a view."""
+
 _CORRELATION_SAMPLES = 400
 
 
@@ -149,7 +151,7 @@ def standard_disagreement(scores: FloatArray, observed: BoolArray) -> FloatArray
     standard = np.zeros_like(scores)
     for k in range(scores.shape[1]):
         present = np.flatnonzero(observed[:, k])
-        standard[present, k] = standardize(scores[present, k], least_spread=_LEAST_SPREAD)
+        standard[present, k] = standardize(scores[present, k], least_spread=LEAST_SPREAD)
     return standard
 
 
@@ -261,12 +263,19 @@ def _shrinkage(distances: Sequence[FloatArray], observed: BoolArray, scales: Flo
     With equal variances and correlation :math:`\rho` between views its square is
     :math:`m (1 + (K-1)\rho) / (K (1 + (m-1)\rho))`; :math:`\rho` is taken from samples that all views show.
     """
-    n_views = observed.shape[1]
     everywhere = np.flatnonzero(observed.all(axis=1))[:_CORRELATION_SAMPLES]
+    return correlation_shrinkage(
+        [s * d[np.ix_(everywhere, everywhere)] for s, d in zip(scales, distances, strict=True)]
+    )
+
+
+def correlation_shrinkage(distances: Sequence[FloatArray]) -> FloatArray:
+    """Return the factors of `_shrinkage` from distances of the views between the same samples."""
+    n_views, n_samples = len(distances), len(distances[0])
     correlation = 0.0
-    if len(everywhere) > 2:
-        above = np.triu_indices(len(everywhere), 1)
-        parts = np.stack([s * d[np.ix_(everywhere, everywhere)][above] for s, d in zip(scales, distances, strict=True)])
+    if n_samples > 2:
+        above = np.triu_indices(n_samples, 1)
+        parts = np.stack([part[above] for part in distances])
         spread = parts.std(axis=1, keepdims=True)
         parts = (parts - parts.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
         total = float(np.mean(parts.sum(axis=0) ** 2))

@@ -27,7 +27,7 @@ import numpy as np
 import scipy.sparse
 
 from emvc import kernels
-from emvc._array import FloatArray
+from emvc._array import FloatArray, IntArray
 from emvc._validation import View, check_affinity, check_choice
 
 Affinity = Callable[[Any], Any]
@@ -167,7 +167,7 @@ def squared_distances(view: View) -> FloatArray:
     norms = _squared_norms(view)
     distances: FloatArray = _product(view, view)
     distances *= -2.0
-    for rows in _row_chunks(*distances.shape):
+    for rows in row_chunks(*distances.shape):
         block = distances[rows]
         scale = norms[rows, None] + norms
         block += scale
@@ -182,9 +182,11 @@ def squared_distances_between(one: View, other: View) -> FloatArray:
         middle = other.mean(axis=0)  # as in squared_distances
         one, other = one - middle, other - middle
     scale = _squared_norms(one)[:, None] + _squared_norms(other)
-    squares = scale - 2.0 * _product(one, other)
+    squares = _product(one, other)
+    squares *= -2.0
+    squares += scale
     squares[squares <= _ROUNDING * scale] = 0.0
-    return np.asarray(squares)
+    return squares
 
 
 def _product(one: View, other: View) -> FloatArray:
@@ -192,7 +194,7 @@ def _product(one: View, other: View) -> FloatArray:
     return np.asarray(product.toarray() if scipy.sparse.issparse(product) else product)
 
 
-def _row_chunks(n_rows: int, n_columns: int) -> Iterator[slice]:
+def row_chunks(n_rows: int, n_columns: int) -> Iterator[slice]:
     """Yield row ranges whose blocks take a bounded amount of memory."""
     size = max(1, _CHUNK_BYTES // (8 * n_columns))
     for start in range(0, n_rows, size):
@@ -281,7 +283,12 @@ def local_graph(squares: FloatArray, n_neighbors: int) -> FloatArray:
 def local_scale(squares: FloatArray, n_neighbors: int) -> tuple[FloatArray, float]:
     """Return the mean distance of each sample to its neighbours, and the least width of the kernel."""
     scale, _, _ = kernels.neighbors.local_scale(squares, n_neighbors)
-    return scale, kernels.neighbors.least_width(scale)
+    return scale, least_width(scale)
+
+
+def least_width(scale: FloatArray) -> float:
+    """Return the least width of the kernel of `local_graph` for samples with these mean neighbour distances."""
+    return kernels.neighbors.least_width(scale)
 
 
 def local_weights(squares: FloatArray, own: FloatArray, scale: FloatArray, floor: float) -> FloatArray:
@@ -290,12 +297,43 @@ def local_weights(squares: FloatArray, own: FloatArray, scale: FloatArray, floor
     return np.asarray(np.exp(-squares / (2.0 * width**2)))
 
 
-def neighbor_shares(squares: FloatArray, n_neighbors: int) -> FloatArray:
-    """Return how much each column counts as a neighbour of each row: 1, 0, or a share of the last places."""
-    last = np.partition(squares, n_neighbors - 1, axis=1)[:, n_neighbors - 1 : n_neighbors]
+def local_rows(
+    squares: FloatArray, own: IntArray, n_neighbors: int, row_scale: FloatArray, scale: FloatArray, floor: float
+) -> FloatArray:
+    """Return normalised rows of `local_graph` before it is made symmetric, towards any set of states.
+
+    Parameters
+    ----------
+    squares : ndarray of shape (n_rows, n_states)
+        Squared distances.
+    own : ndarray of int of shape (n_rows,)
+        Which state the sample of a row is itself, -1 where it is none.
+    n_neighbors : int
+        Number of states besides its own that a row leads to.
+    row_scale, scale : ndarray of shape (n_rows,) and (n_states,)
+        Mean neighbour distances of rows and states.
+    floor : float
+        Least width.
+    """
+    shares = neighbor_shares(squares, own, n_neighbors)
+    itself = np.flatnonzero(own >= 0)
+    shares[itself, own[itself]] = 1.0
+    weights = shares * local_weights(squares, row_scale, scale, floor)
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def neighbor_shares(squares: FloatArray, own: IntArray, n_neighbors: int) -> FloatArray:
+    """Return how much each state counts as a neighbour of each row: 1, 0, or a share of the last places.
+
+    ``squares`` are squared distances; ``own`` is the state that a row is itself, which does not count, or -1.
+    """
+    distances = squares.copy()
+    itself = np.flatnonzero(own >= 0)
+    distances[itself, own[itself]] = np.inf
+    last = np.partition(distances, n_neighbors - 1, axis=1)[:, n_neighbors - 1 : n_neighbors]
     slack = 1e-9 * last
-    nearer = squares < last - slack
-    tied = ~nearer & (squares <= last + slack)
+    nearer = distances < last - slack
+    tied = ~nearer & (distances <= last + slack)
     places = n_neighbors - nearer.sum(axis=1, keepdims=True)
     return np.asarray(nearer + tied * (places / tied.sum(axis=1, keepdims=True)))
 

@@ -29,7 +29,7 @@ class ConvexFunction(Protocol):
         ...
 
 
-def shrinkage(norms: Array, threshold: float) -> Array:
+def shrinkage(norms: Array, threshold: Array | float) -> Array:
     """Return the factors ``max(0, 1 - threshold / norm)`` by which groups of these norms are scaled."""
     xp = namespace(norms)
     return xp.clip(1.0 - threshold / xp.clip(norms, _TINY), 0.0)

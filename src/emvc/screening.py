@@ -32,7 +32,12 @@ ISOLATED_EVERYWHERE = 5.0
 MISMATCHED = 6.0
 """Standardised disagreement above which a sample is condemned in a view, if at least three views can tell which."""
 
-_NEIGHBOR = 10
+NEIGHBOR = 10
+"""Isolation is the distance to this neighbour."""
+
+TOGETHER_SPREAD = 0.5
+"""Least spread of the mean isolation over the views."""
+
 _MOST_DEVIANT = 5.0
 _LEAST_SAMPLES = 30  # with fewer no spread can be told from an outlier
 _LEAST_SPREAD = 0.05  # five per cent of a distance are never an outlier
@@ -45,6 +50,8 @@ _SAMPLING = 4.5  # times 1 / sqrt(n): what chance adds to that
 _SUSPICIOUS = 1.5
 _MOST_VIEWS = 0.75
 _SPARSE = 0.2  # share of entries that are not zero up to which adding single ones beats a matrix product
+_USUAL_ISOLATION = 1.75
+_HALF = 3.0  # the sum of standard scores at which an error is a half
 _CLIP = (-3.0, 8.0)  # one view shall not decide the mean over the views
 
 
@@ -104,17 +111,26 @@ def screen(views: Sequence[View], missing: BoolArray, *, enabled: bool = True) -
     for k, view in enumerate(views):
         present = np.flatnonzero(~missing[:, k])
         scores = isolation_scores(view[present])
-        isolation[present, k], condemned[present, k] = scores, scores >= _bar(scores)
-    count = (~missing).sum(axis=1)
+        isolation[present, k], condemned[present, k] = scores, scores >= condemned_from(scores)
+    together = standardize(mean_isolation(isolation, missing), least_spread=TOGETHER_SPREAD)
+    condemned |= isolated_everywhere(isolation, together, missing)[:, None]
+    return Screening(isolation, together, spare_the_many(condemned & ~missing), missing)
+
+
+def mean_isolation(isolation: FloatArray, missing: BoolArray) -> FloatArray:
+    """Return the mean isolation over the views that have a sample, times the root of their number."""
     clipped = np.where(missing, 0.0, np.clip(isolation, *_CLIP))
-    together = standardize(clipped.sum(axis=1) / np.sqrt(np.maximum(count, 1)), least_spread=0.5)
+    return np.asarray(clipped.sum(axis=1) / np.sqrt(np.maximum((~missing).sum(axis=1), 1)))
+
+
+def isolated_everywhere(isolation: FloatArray, together: FloatArray, missing: BoolArray) -> BoolArray:
+    """Return which samples are suspicious in most of at least two views and stand alone on average."""
+    count = (~missing).sum(axis=1)
     suspicious = np.sum((isolation > _SUSPICIOUS) & ~missing, axis=1) >= _MOST_VIEWS * count
-    everywhere = (count > 1) & (together > ISOLATED_EVERYWHERE) & suspicious
-    condemned = (condemned | everywhere[:, None]) & ~missing
-    return Screening(isolation, together, spare_the_many(condemned), missing)
+    return np.asarray((count > 1) & (together > ISOLATED_EVERYWHERE) & suspicious)
 
 
-def _bar(scores: FloatArray) -> float:
+def condemned_from(scores: FloatArray) -> float:
     """Return the score from which on samples are condemned: `ISOLATED`, or less where a group stands clearly apart."""
     ordered = np.sort(scores)
     gaps = np.flatnonzero((np.diff(ordered) >= _GAP) & (ordered[1:] >= _STANDS_OUT) & (ordered[:-1] >= _USUAL))
@@ -147,6 +163,35 @@ def spare_the_many(condemned: BoolArray) -> BoolArray:
 
 
 @dataclass(frozen=True)
+class IsolationScale:
+    """How squared neighbour distances become isolation scores: logarithm, centre and spread."""
+
+    least: float
+    middle: float
+    spread: float
+
+    @classmethod
+    def fit(cls, squares: FloatArray) -> IsolationScale:
+        """Take the scale from squared distances to the 10th neighbour."""
+        positive = squares[squares > 0]
+        if not positive.size:
+            return cls(1.0, 0.0, np.inf)
+        least = float(positive.min())
+        values = 0.5 * np.log(np.maximum(squares, least))
+        middle, spread = robust_scale(values, least_spread=_LEAST_SPREAD)
+        scores = (values - middle) / spread
+        size = _upper_group(np.sort(scores))
+        if size:  # so many that they have inflated the spread: take it from the others
+            lower = np.argsort(scores, kind="stable")[:-size]
+            middle, spread = _middle_and_spread(values[lower], _LEAST_SPREAD)
+        return cls(least, middle, spread)
+
+    def scores(self, squares: FloatArray) -> FloatArray:
+        """Return robust standard scores."""
+        return np.asarray((0.5 * np.log(np.maximum(squares, self.least)) - self.middle) / self.spread)
+
+
+@dataclass(frozen=True)
 class Isolation:
     """How isolation is measured in one view, for its own samples and for further ones.
 
@@ -156,61 +201,48 @@ class Isolation:
         Robust standard scores of the samples of the view.
     scaling : Scaling
         Z-scores of the view.
-    middle, spread, least : float
-        Centre, unit and least value of the logarithms of neighbour distances.
+    measure : IsolationScale or None
+        How neighbour distances became scores; None for too few samples.
     """
 
     scores: FloatArray
     scaling: Scaling
-    middle: float = 0.0
-    spread: float = float("inf")
-    least: float = 0.0
+    measure: IsolationScale | None = None
 
     @property
     def bar(self) -> float:
         """The score from which on a sample is condemned; infinite where so many are that nobody is."""
-        bar = _bar(self.scores)
+        bar = condemned_from(self.scores)
         return bar if float(np.mean(self.scores >= bar)) <= _MOST_CONDEMNED else float("inf")
 
-    def score(self, view: View, samples: View, n_neighbors: int = _NEIGHBOR) -> FloatArray:
+    def score(self, view: View, samples: View, n_neighbors: int = NEIGHBOR) -> FloatArray:
         """Return the scores of new ``samples`` among those of the ``view`` that was measured."""
-        if not np.isfinite(self.spread):
+        if self.measure is None:
             return np.zeros(samples.shape[0])
-        view, samples = (_clip(self.scaling.apply(part)) for part in (view, samples))
+        view, samples = (clip_scores(self.scaling.apply(part)) for part in (view, samples))
         squares = squared_distances_between(samples, view)
         kth = np.partition(squares, n_neighbors - 1, axis=1)[:, n_neighbors - 1]
-        return np.asarray((0.5 * np.log(np.maximum(kth, self.least)) - self.middle) / self.spread)
+        return self.measure.scores(kth)
 
 
-def isolation_scores(view: View, n_neighbors: int = _NEIGHBOR) -> FloatArray:
+def isolation_scores(view: View, n_neighbors: int = NEIGHBOR) -> FloatArray:
     """Return how isolated each sample is, as robust standard scores of the logarithm of a neighbour distance."""
     return measure_isolation(view, n_neighbors).scores
 
 
-def measure_isolation(view: View, n_neighbors: int = _NEIGHBOR) -> Isolation:
+def measure_isolation(view: View, n_neighbors: int = NEIGHBOR) -> Isolation:
     """Return the `isolation_scores` of a view together with what they were computed by."""
     n_samples, scaling = view.shape[0], fit_scaling(view, "zscore")
     nothing = Isolation(np.zeros(n_samples), scaling)
     if n_samples < _LEAST_SAMPLES:
         return nothing
-    squares = squared_distances(_clip(scaling.apply(view)))
+    squares = squared_distances(clip_scores(scaling.apply(view)))
     kth = kernels.neighbors.kth_smallest(squares, n_neighbors)
-    positive = kth[kth > 0]
-    if not positive.size:
-        return nothing
-    least = float(positive.min())
-    values = 0.5 * np.log(np.maximum(kth, least))
-    middle, spread = _standard_scale(values, _LEAST_SPREAD)
-    scores = (values - middle) / spread
-    size = _upper_group(np.sort(scores))
-    if size:  # so many that they have inflated the spread: take it from the others
-        lower = np.argsort(scores, kind="stable")[:-size]
-        middle, spread = _robust_scale(values[lower], _LEAST_SPREAD)
-        scores = (values - middle) / spread
-    return Isolation(np.asarray(scores), scaling, middle, spread, least)
+    measure = IsolationScale.fit(kth)
+    return Isolation(measure.scores(kth), scaling, measure)
 
 
-def _clip(view: View) -> View:
+def clip_scores(view: View) -> View:
     """Bound standard scores, so that one rare feature alone does not make a sample stand out."""
     if scipy.sparse.issparse(view):
         view = view.copy()
@@ -225,24 +257,22 @@ def standardize(values: FloatArray, *, least_spread: float) -> FloatArray:
     In a second pass both are taken without the samples that stood out in the first, which many errors would inflate.
     """
     values = np.asarray(values, dtype=np.float64)
-    middle, spread = _standard_scale(values, least_spread)
+    middle, spread = robust_scale(values, least_spread=least_spread)
     return np.asarray((values - middle) / spread)
 
 
-def _standard_scale(values: FloatArray, least_spread: float) -> tuple[float, float]:
-    """Return the centre and the unit of `standardize`."""
-    middle, spread = 0.0, float("inf")
-    scores = np.zeros(len(values))
+def robust_scale(values: FloatArray, *, least_spread: float) -> tuple[float, float]:
+    """Return the centre and the spread of `standardize`; the spread is infinite for too few values."""
+    middle, spread = 0.0, np.inf
     for _ in range(2):
-        usual = values[scores <= _STANDS_OUT]
+        usual = values[(values - middle) / spread <= _STANDS_OUT]
         if len(usual) < _LEAST_SAMPLES:
             break
-        middle, spread = _robust_scale(usual, least_spread)
-        scores = (values - middle) / spread
+        middle, spread = _middle_and_spread(usual, least_spread)
     return middle, spread
 
 
-def _robust_scale(values: FloatArray, least_spread: float) -> tuple[float, float]:
+def _middle_and_spread(values: FloatArray, least_spread: float) -> tuple[float, float]:
     """Return the median and the larger of two spreads, of the upper half and of all."""
     middle, upper = (float(q) for q in np.quantile(values, (0.5, 0.75)))
     everyone = 1.4826 * float(np.median(np.abs(values - middle)))
@@ -274,7 +304,7 @@ def disagreement(transitions: FloatArray, observed: BoolArray) -> FloatArray:
         total += between_observed(transitions[k], observed[:, k])
     for k in range(n_views):
         own = between_observed(transitions[k], observed[:, k])
-        others = _row_stochastic(total - own)
+        others = row_stochastic(total - own)
         comparable = observed[:, k] & (count - observed[:, k] > 0)
         scores[:, k] = np.where(comparable, 1.0 - _two_step_overlap(own, others), 0.0)
     return np.asarray(np.clip(scores, 0.0, 1.0))
@@ -287,9 +317,24 @@ def _two_step_overlap(own: FloatArray, others: FloatArray) -> FloatArray:
     first_own, first_others = own.copy(), others.copy()
     np.fill_diagonal(first_own, 0.0)
     np.fill_diagonal(first_others, 0.0)
-    here = _row_stochastic(first_own) @ others
-    there = _row_stochastic(first_others) @ others
+    here = row_stochastic(first_own) @ others
+    there = row_stochastic(first_others) @ others
     return np.asarray(np.minimum(here, there, out=here).sum(axis=1))
+
+
+def rate_errors(
+    isolation: FloatArray, together: FloatArray, contradictions: FloatArray, own_weights: FloatArray, missing: BoolArray
+) -> FloatArray:
+    """Return one error between 0 and 1 per sample and view, NaN where a sample is missing.
+
+    The sum of two robust standard scores, disagreement and twice the isolation beyond what is usual, on a logistic
+    scale: a half is reached three deviations off. In a view without the common structure every sample is at least as
+    wrong as the view has lost weight.
+    """
+    alone = np.maximum(np.maximum(isolation, together[:, None]) - _USUAL_ISOLATION, 0.0)
+    score = contradictions + 2.0 * alone
+    errors = 1.0 - own_weights / own_weights.max() / (1.0 + np.exp(np.minimum(score - _HALF, 700.0)))
+    return np.where(missing, np.nan, errors)
 
 
 def between_observed(matrix: FloatArray, observed: BoolArray) -> FloatArray:
@@ -297,6 +342,7 @@ def between_observed(matrix: FloatArray, observed: BoolArray) -> FloatArray:
     return matrix if observed.all() else matrix * observed[:, None] * observed
 
 
-def _row_stochastic(matrix: FloatArray) -> FloatArray:
+def row_stochastic(matrix: FloatArray) -> FloatArray:
+    """Return a matrix with rows divided by their sums; rows of zeros stay zero."""
     sums = matrix.sum(axis=1, keepdims=True)
     return np.asarray(matrix / np.where(sums > 0, sums, 1.0))

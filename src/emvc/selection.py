@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
+from emvc._array import IntArray
 from emvc._validation import check_generator, check_integer, check_views
 from emvc.cluster_count import WIDTH, choose_n_clusters
 from emvc.estimators._base import limit_threads
@@ -109,20 +111,9 @@ def _follow_path(
     beta, lam = float(default.beta_), float(default.lam_)
     if len(multipliers) < 2:
         return beta, lam, []
-    path, labels = [], []
-    for multiplier in sorted(multipliers):
-        fitted = clone(model).set_params(beta=multiplier * beta, lam=multiplier * lam).fit(views)
-        values = fitted.eigenvalues_
-        path.append(
-            {
-                "multiplier": float(multiplier),
-                "beta": multiplier * beta,
-                "rank": float(fitted.rank_),
-                "eigengap": float(values[-2] - values[-1]) if len(values) > 1 else 0.0,
-                "gap": float(fitted.duality_gap_),
-            }
-        )
-        labels.append(fitted.labels_)
+    # The points of the path do not depend on each other: joblib.parallel_config decides where they are solved.
+    found = Parallel()(delayed(_point)(views, model, beta, lam, multiplier) for multiplier in sorted(multipliers))
+    path, labels = [record for record, _ in found], [labels for _, labels in found]
     for record, one, other in zip(path, labels, [*labels[1:], labels[-1]], strict=True):
         record["settled"] = float(adjusted_rand_score(one, other))
     chosen = next(
@@ -135,3 +126,17 @@ def _follow_path(
     )
     multiplier = path[chosen]["multiplier"]
     return multiplier * beta, multiplier * lam, path
+
+
+def _point(views: Any, model: EMVC, beta: float, lam: float, multiplier: float) -> tuple[dict[str, float], IntArray]:
+    """Return evidence and labels of one point of the path."""
+    fitted = clone(model).set_params(beta=multiplier * beta, lam=multiplier * lam).fit(views)
+    values = fitted.eigenvalues_
+    record = {
+        "multiplier": float(multiplier),
+        "beta": multiplier * beta,
+        "rank": float(fitted.rank_),
+        "eigengap": float(values[-2] - values[-1]) if len(values) > 1 else 0.0,
+        "gap": float(fitted.duality_gap_),
+    }
+    return record, fitted.labels_

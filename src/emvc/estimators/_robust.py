@@ -12,12 +12,10 @@ from emvc import graphs
 from emvc._array import BoolArray, FloatArray, IntArray
 from emvc._validation import View, Views
 from emvc.fusion import Chains, fuse, standard_disagreement
-from emvc.screening import Screening, screen
+from emvc.screening import Screening, rate_errors, screen
 from emvc.spectral import number_by_appearance
 
 _SHARPNESS = 10.0  # how fast the vote of a sample falls with its relative distance
-_USUAL_ISOLATION = 1.75
-_HALF = 3.0  # the sum of standard scores at which an error is a half
 
 Affinity = Callable[[View, str, int], FloatArray]
 
@@ -182,17 +180,9 @@ def contradiction(preparation: Preparation) -> FloatArray:
 
 
 def sample_errors(preparation: Preparation, contradictions: FloatArray) -> FloatArray:
-    """Return one error between 0 and 1 per sample and view, NaN where a sample is missing.
-
-    The sum of two robust standard scores, disagreement and twice the isolation beyond what is usual, on a logistic
-    scale: a half is reached three deviations off. In a view without the common structure every sample is at least as
-    wrong as the view has lost weight.
-    """
+    """Return one error between 0 and 1 per sample and view (see `emvc.screening.rate_errors`)."""
     found, chains = preparation.screening, preparation.chains
-    alone = np.maximum(np.maximum(found.isolation, found.together[:, None]) - _USUAL_ISOLATION, 0.0)
-    score = contradictions + 2.0 * alone
-    errors = 1.0 - chains.own_weights / chains.own_weights.max() / (1.0 + np.exp(np.minimum(score - _HALF, 700.0)))
-    return np.where(found.missing, np.nan, errors)
+    return rate_errors(found.isolation, found.together, contradictions, chains.own_weights, found.missing)
 
 
 def view_errors(preparation: Preparation) -> FloatArray:

@@ -10,10 +10,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from emvc._array import FloatArray, IntArray
-from emvc._validation import Views, check_choice, check_integer, check_memory, check_number, check_views
+from emvc._validation import Views, check_choice, check_integer, check_memory, check_number, check_views, has_dask
 from emvc.cluster_count import WIDTH, choose_n_clusters
 from emvc.estimators._base import GraphOptions, limit_threads
 from emvc.estimators._error_report import ErrorReport, build
+from emvc.estimators._landmarks import LocalSource, Options, check_landmark_memory, choose_n_landmarks, fit_dask
+from emvc.estimators._landmarks import fit as fit_landmarks
 from emvc.estimators._predict import (
     Training,
     check_features,
@@ -99,6 +101,12 @@ class EMVC(GraphOptions):
         Eigenvectors with rows of unit length, the generalised eigenvectors of the paper, or these with k-means weighted
         by the stationary distribution. ``"auto"`` is unit rows, but weights when samples are missing from views: unit
         length gives a sample that is known by one view alone as much say as the others.
+    n_landmarks : int or None, default=None
+        Number of samples that serve as landmarks. Chains then lead from every sample to the landmarks only, and time
+        and memory grow with ``n_samples`` instead of its square (see `emvc.landmarks`). Between ``n_clusters + 1`` and
+        ``n_samples``, where the latter is the exact method. None is the exact method while memory allows, and 20 per
+        cluster (at least 200, at most 1000) with a warning beyond. Needs ``"admm"`` and the ``"local"`` graph;
+        ``n_neighbors`` then counts landmarks, and ``memory`` is not used.
     n_init : int, default=20
         Starts of k-means.
     max_iter : int, default=500
@@ -128,8 +136,10 @@ class EMVC(GraphOptions):
         Spectral coordinates that k-means has seen.
     eigenvalues_ : ndarray of shape (n_clusters,)
         Leading eigenvalues of the symmetrised consensus.
-    consensus_ : ndarray of shape (n_samples, n_samples)
-        The shared chain P.
+    consensus_ : ndarray of shape (n_samples, n_samples) or (n_samples, n_landmarks)
+        The shared chain P, with landmarks in the precision of the solver.
+    landmarks_ : ndarray of shape (n_landmarks,)
+        Row numbers of the landmarks, where there are any.
     n_clusters_, beta_, lam_ : int, float, float
         The values used.
     n_clusters_confidence_, n_clusters_evidence_ : float, list of dict
@@ -187,6 +197,7 @@ class EMVC(GraphOptions):
         screen: Any = "auto",
         outliers: str = "assign",
         embedding: Embedding | Literal["auto"] = "auto",
+        n_landmarks: int | None = None,
         n_init: int = 20,
         max_iter: int = 500,
         tol: float = 1e-3,
@@ -207,6 +218,7 @@ class EMVC(GraphOptions):
         self.screen = screen
         self.outliers = outliers
         self.embedding = embedding
+        self.n_landmarks = n_landmarks
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -230,6 +242,14 @@ class EMVC(GraphOptions):
              scale=None, screen=False, solver='alm')
         """
         return cls(n_clusters, beta=beta, lam=lam, **PUBLISHED | options)
+
+    def fit(self, views: Any, y: Any = None) -> Self:
+        """Cluster the samples described by ``views`` (see `MultiViewClusterer.fit`).
+
+        Views may also be Dask arrays. They are clustered with landmarks where their chunks are, and attributes with
+        one entry per sample are Dask arrays as well (see `emvc.distributed`).
+        """
+        return fit_dask(self, views) if has_dask(views) else super().fit(views, y)
 
     def predict(self, views: Any) -> IntArray:
         """Return the clusters of new samples, placed through the graphs of the views (`emvc.estimators._predict`).
@@ -300,21 +320,20 @@ class EMVC(GraphOptions):
         return build(self, check_integer(n_worst, "n_worst", least=0))
 
     def _fit(self, views: Views, n_clusters: int, rng: np.random.Generator) -> dict[str, Any]:
-        solver = self._make_solver()
-        max_iter = check_integer(self.max_iter, "max_iter", least=1)
-        dtype = self._dtype(solver)
-        check_choice(self.embedding, "embedding", ("auto", *EMBEDDINGS))
+        solver, max_iter, dtype, affinity = self._check_options()
         usual: Embedding = "weighted" if views.missing.any() else "unit-rows"
-        check_choice(self.screen, "screen", ("auto", False))
-        check_choice(self.outliers, "outliers", ("assign", "label"))
-        check_choice(self.joint_view, "joint_view", (True, False))
-        affinity = self._affinity_name()
-        for name in ("beta", "lam"):
-            self._weight(name, 1.0)
         self._n_neighbors(views.n_samples, n_clusters)
         n_chains = len(views.arrays) + (1 if self.joint_view and affinity == "local" and len(views.arrays) > 1 else 0)
         n_matrices = 3 * n_chains + 8 if isinstance(solver, ADMM) else 8 * n_chains + 8
         shape = (views.n_samples, views.n_samples)
+        number = choose_n_landmarks(
+            self.n_landmarks, views.n_samples, n_clusters,
+            n_matrices=n_matrices, possible=isinstance(solver, ADMM) and affinity == "local",
+        )  # fmt: skip
+        if number is not None:
+            check_landmark_memory(n_chains, views.n_samples, number, dtype)
+            with limit_threads(self.n_jobs):
+                return fit_landmarks(LocalSource(views), self._landmark_options(n_clusters, number), rng)
         check_memory(n_matrices, shape, advice="Cluster a subset of the samples or use fewer views.")
         with limit_threads(self.n_jobs, views.n_samples):
             preparation = self._prepare(views, n_clusters)
@@ -365,6 +384,48 @@ class EMVC(GraphOptions):
         with limit_threads(self.n_jobs, views.n_samples):
             number, confidence, evidence = choose_n_clusters(self._prepare(views, WIDTH).chains, None, rng)
         return number, {"n_clusters_confidence_": confidence, "n_clusters_evidence_": evidence}
+
+    def _check_options(self) -> tuple[ADMM | ALM, int, Any, Any]:
+        """Check all options that do not depend on the data; return solver, iterations, precision and graph."""
+        solver = self._make_solver()
+        max_iter = check_integer(self.max_iter, "max_iter", least=1)
+        dtype = self._dtype(solver)
+        check_choice(self.embedding, "embedding", EMBEDDINGS)
+        check_choice(self.screen, "screen", ("auto", False))
+        check_choice(self.outliers, "outliers", ("assign", "label"))
+        check_choice(self.joint_view, "joint_view", (True, False))
+        affinity = self._affinity_name()
+        for name in ("beta", "lam"):
+            self._weight(name, 1.0)
+        return solver, max_iter, dtype, affinity
+
+    def _landmark_options(self, n_clusters: int | None, n_landmarks: int | None) -> Options:
+        """Return the options of a fit with landmarks."""
+        solver = self._make_solver()
+        if not isinstance(solver, ADMM) or self._affinity_name() != "local":
+            raise ValueError(
+                f"n_landmarks needs solver='admm' and affinity='local', got solver={self.solver!r} and "
+                f"affinity={self.affinity!r}."
+            )
+        auto_neighbors = isinstance(self.n_neighbors, str)
+        return Options(
+            n_clusters=n_clusters,
+            n_landmarks=n_landmarks,
+            beta=None if isinstance(self.beta, str) else self._weight("beta", 1.0),
+            lam=None if isinstance(self.lam, str) else self._weight("lam", 1.0),
+            solver=solver,
+            n_neighbors=None if auto_neighbors else check_integer(self.n_neighbors, "n_neighbors", least=1),
+            scale=self.scale,
+            joint=self.joint_view,
+            screening=self.screen == "auto",
+            label_outliers=self.outliers == "label",
+            unit_rows=self.embedding == "unit-rows",
+            n_init=self.n_init,
+            max_iter=self.max_iter,
+            dtype=self._dtype(solver),
+            auto_weight=_AUTO_WEIGHT,
+            verbose=self.verbose,
+        )
 
     def _prepare(self, views: Views, n_clusters: int) -> Preparation:
         """Screen and fuse the views."""

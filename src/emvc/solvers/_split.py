@@ -21,8 +21,10 @@ from emvc.solvers._svt import SingularValueThreshold, Thresholded, spectral_norm
 _EXACT_CHECK = 300  # up to this size the singular values of P cost less than the rest of a check
 _EXACT_FINISH = 800  # up to this size the reported objective is exact
 _IMBALANCE = 5.0  # residuals this far apart change the penalty
-_LEAST_WEIGHT = 5e-3  # for the first penalty: with smaller weights the nuclear norm decides everything
 _TINY = 1e-300
+
+LEAST_WEIGHT = 5e-3
+"""For the first penalty: with smaller weights the nuclear norm decides everything."""
 
 
 @dataclass(kw_only=True)
@@ -125,7 +127,7 @@ class SplitSolver(Generic[State]):
             "thresholds": np.zeros(problem.shape[0]),
             "svt": SingularValueThreshold(),
             "spectrum": Thresholded(0.0, 0),
-            "penalty": self.penalty * max(weight, _LEAST_WEIGHT),
+            "penalty": self.penalty * max(weight, LEAST_WEIGHT),
             "n_error_copies": n_error_copies,
             "low_rank_weight": float(max(1, n_error_copies)),
         }
@@ -179,28 +181,44 @@ class SplitSolver(Generic[State]):
         if state.certified:
             return
         state.certified = True
-        scale = state.multiplier_scale * state.low_rank_weight
-        multiplier = scale * (state.low_rank_point.astype(np.float64) - state.low_rank)
-        norm = max(1.0, spectral_norm_bound(multiplier, slack=0.01 * self.tol))
+        norm = max(1.0, self._multiplier_norm(state))
         if norm > 1.0 + max(0.1 * self.tol, 1e-8):  # the block of the thresholding step has missed a direction
             state.svt.forget()
         state.bound = max(state.bound, _scaled_bound(state, measures) / norm)
+
+    def _multiplier_norm(self, state: State) -> float:
+        """Return a proven bound on the largest singular value of Z."""
+        scale = state.multiplier_scale * state.low_rank_weight
+        multiplier = scale * (state.low_rank_point.astype(np.float64) - state.low_rank)
+        return spectral_norm_bound(multiplier, slack=0.01 * self.tol)
+
+    def _sizes(self, state: State) -> tuple[float, float]:
+        """Return the squared Frobenius norms of the scaled multiplier of the nuclear norm and of the consensus."""
+        multiplier = float(np.sum((state.low_rank_point - state.low_rank) ** 2))
+        return multiplier, float(np.linalg.norm(state.consensus)) ** 2
 
     def _balance(self, state: State, measures: Measures) -> None:
         """Move the penalty towards equal relative residuals; the change of P stands in for that of its copies."""
         if state.penalty_changes >= self.max_penalty_changes:
             return
         weight = state.low_rank_weight + state.n_error_copies
-        low_rank_square = state.low_rank_weight * float(np.sum((state.low_rank_point - state.low_rank) ** 2))
-        multipliers = math.sqrt(measures.multiplier_square + low_rank_square)
+        low_rank_square, consensus_square = self._sizes(state)
+        multipliers = math.sqrt(measures.multiplier_square + state.low_rank_weight * low_rank_square)
         weighted = state.low_rank_weight * measures.low_rank_residual + measures.error_residual
-        primal = math.sqrt(weighted / weight) / float(np.linalg.norm(state.consensus))
+        primal = math.sqrt(weighted / weight / consensus_square)
         dual = math.sqrt(weight * state.change) / max(multipliers, _TINY)
         factor = 2.0 if primal > _IMBALANCE * dual else 0.5 if dual > _IMBALANCE * primal else 1.0
         if factor != 1.0:
             state.penalty *= factor
             state.ratio = 1.0 / factor
             state.penalty_changes += 1
+
+
+def gram_nuclear_norm(gram: FloatArray) -> float:
+    """Return an upper bound on the sum of the singular values, from the Gram matrix."""
+    squares = np.linalg.eigvalsh(gram)
+    rounding = len(squares) * float(np.finfo(np.float64).eps) * squares[-1]
+    return float(np.sqrt(np.maximum(squares, 0.0) + rounding).sum())
 
 
 def _scaled_bound(state: SplitState, measures: Measures) -> float:

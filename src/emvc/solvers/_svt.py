@@ -199,7 +199,12 @@ def spectral_norm_bound(matrix: FloatArray, guess: float = 1.0, slack: float = 0
     ``c`` is a bound if and only if ``c^2 I - V'V`` is positive semidefinite, which a Cholesky factorisation decides
     at a tenth of the cost of an eigendecomposition.
     """
-    gram = matrix.T @ matrix
+    bound = gram_norm_bound(matrix.T @ matrix, guess, slack)
+    return _norm_bound(matrix) if bound is None else bound
+
+
+def gram_norm_bound(gram: FloatArray, guess: float = 1.0, slack: float = 0.0) -> float | None:
+    """Return the bound of `spectral_norm_bound` from the Gram matrix, or None if ``guess`` is far below the norm."""
     rounding = 4.0 * len(gram) * float(np.finfo(np.float64).eps)
     for excess in (rounding, 1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1):
         if excess < slack:
@@ -212,4 +217,4 @@ def spectral_norm_bound(matrix: FloatArray, guess: float = 1.0, slack: float = 0
         except scipy.linalg.LinAlgError:
             continue
         return bound
-    return _norm_bound(matrix)
+    return None
