@@ -143,7 +143,7 @@ def test_landmark_chains_with_all_landmarks_are_the_rows_of_the_local_graph():
     found = landmarks.describe(plan, views, rows, np.float64)
     squares = graphs.squared_distances(view)
     scale = landmarks.neighbor_scale(squares, rows, 7)
-    expected = graphs.local_weights(squares, rows, 7, scale, scale, graphs.least_width(scale))
+    expected = graphs.local_rows(squares, rows, 7, scale, scale, graphs.least_width(scale))
     np.testing.assert_allclose(found.transitions[0], expected, atol=1e-10)
     np.testing.assert_allclose(expected + expected.T, graphs.local_graph(squares.copy(), 7), atol=1e-12)
 
@@ -253,3 +253,12 @@ def test_pilot_depends_on_the_numbers_alone():
     assert len(rows) == pilot.PILOT
     assert np.all(np.diff(rows) > 0)
     np.testing.assert_array_equal(pilot.pilot_rows(50, 10), np.arange(50))
+
+
+def test_new_samples_are_placed_after_a_fit_with_landmarks(rng):
+    labels = np.arange(240) % 3
+    views = [4.0 * rng.standard_normal((3, 4))[labels] + rng.standard_normal((240, 4)) for _ in range(2)]
+    model = EMVC(3, n_landmarks=40, random_state=0).fit([view[:200] for view in views])
+    predicted = model.predict(views)
+    assert np.mean(predicted[:200] == model.labels_) >= 0.98
+    assert clustering_accuracy(labels[200:], predicted[200:]) >= 0.95

@@ -36,6 +36,7 @@ from emvc.estimators._robust import (
 )
 from emvc.estimators._solve import solve
 from emvc.graphs import compute_affinity
+from emvc.landmarks import take
 from emvc.problem import Problem
 from emvc.solvers import ADMM, ALM
 from emvc.spectral import EMBEDDINGS, Embedding, cluster_chain
@@ -51,6 +52,7 @@ PUBLISHED = {
 """Options of the published configuration."""
 _ALM_TOL = 1e-5  # times tol: the printed 1e-8 at the default
 _AUTO_WEIGHT = 4.0
+_MOST_COUNTED = 5000  # of more samples, so many evenly spread ones choose the number of clusters
 _SINGLE_TOL = 1e-4  # gaps this large are far above the rounding of single precision
 
 
@@ -69,7 +71,8 @@ class EMVC(GraphOptions):
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        Number of clusters; ``"auto"`` tries 2 to 20 and chooses without labels (see `emvc.cluster_count`).
+        Number of clusters; ``"auto"`` tries 2 to 20, and more if the best is close to 20, and chooses without labels
+        (see `emvc.cluster_count`), by 5000 evenly spread samples if there are more.
     beta : float or "auto", default="auto"
         Weight of the row groups of the errors (single samples). ``"auto"`` is
         ``4 * sqrt(n_clusters / n_samples)`` divided by the number of views, the joint one included; twice that
@@ -286,6 +289,10 @@ class EMVC(GraphOptions):
                 "predict cannot extend the graphs of affinity='precomputed' or of a callable to new samples; fit with "
                 "a named affinity, for instance 'local'."
             )
+        if not hasattr(self, "_training"):
+            raise ValueError(
+                "predict needs a fit to arrays; after a fit to Dask arrays the training samples are not kept."
+            )
         caller, training = type(self).__name__, self._training
         checked = check_views(
             match_views(views, self.view_names_, single=training.single),
@@ -333,7 +340,8 @@ class EMVC(GraphOptions):
         if number is not None:
             check_landmark_memory(n_chains, views.n_samples, number, dtype)
             with limit_threads(self.n_jobs):
-                return fit_landmarks(LocalSource(views), self._landmark_options(n_clusters, number), rng)
+                fitted = fit_landmarks(LocalSource(views), self._landmark_options(n_clusters, number), rng)
+            return {**fitted, "_training": keep_training(views, self._n_neighbors(views.n_samples, n_clusters))}
         check_memory(n_matrices, shape, advice="Cluster a subset of the samples or use fewer views.")
         with limit_threads(self.n_jobs, views.n_samples):
             preparation = self._prepare(views, n_clusters)
@@ -381,6 +389,8 @@ class EMVC(GraphOptions):
         if not isinstance(self.n_clusters, str):
             return super()._choose_n_clusters(views, rng)
         check_choice(self.n_clusters, "n_clusters", ("auto",))
+        if views.n_samples > _MOST_COUNTED:
+            views = take(views, np.linspace(0, views.n_samples - 1, _MOST_COUNTED).astype(np.intp))
         with limit_threads(self.n_jobs, views.n_samples):
             number, confidence, evidence = choose_n_clusters(self._prepare(views, WIDTH).chains, None, rng)
         return number, {"n_clusters_confidence_": confidence, "n_clusters_evidence_": evidence}
@@ -390,7 +400,7 @@ class EMVC(GraphOptions):
         solver = self._make_solver()
         max_iter = check_integer(self.max_iter, "max_iter", least=1)
         dtype = self._dtype(solver)
-        check_choice(self.embedding, "embedding", EMBEDDINGS)
+        check_choice(self.embedding, "embedding", ("auto", *EMBEDDINGS))
         check_choice(self.screen, "screen", ("auto", False))
         check_choice(self.outliers, "outliers", ("assign", "label"))
         check_choice(self.joint_view, "joint_view", (True, False))
@@ -419,7 +429,7 @@ class EMVC(GraphOptions):
             joint=self.joint_view,
             screening=self.screen == "auto",
             label_outliers=self.outliers == "label",
-            unit_rows=self.embedding == "unit-rows",
+            unit_rows=self.embedding in ("auto", "unit-rows"),
             n_init=self.n_init,
             max_iter=self.max_iter,
             dtype=self._dtype(solver),
