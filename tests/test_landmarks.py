@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score, roc_auc_score
 
 from emvc import EMVC, datasets, landmarks, pilot
 from emvc._validation import check_views
-from emvc.metrics import clustering_scores
+from emvc.metrics import clustering_accuracy, clustering_scores
 from emvc.problem import Problem
 from emvc.rows import LocalRows
 from emvc.solvers import ADMM, run
