@@ -19,6 +19,8 @@ from emvc.solvers._loop import Certificate, Check, Status
 from emvc.solvers._svt import SingularValueThreshold, Thresholded, spectral_norm_bound
 
 _EXACT_CHECK = 300  # up to this size the singular values of P cost less than the rest of a check
+_EXACT_LIMIT = 1500  # up to this size they are worth computing where they may end the run
+_GRAM_TOL = 1e-4  # from this tolerance on the Gram matrix is accurate enough for that
 _EXACT_FINISH = 800  # up to this size the reported objective is exact
 _IMBALANCE = 5.0  # residuals this far apart change the penalty
 _TINY = 1e-300
@@ -170,10 +172,17 @@ class SplitSolver(Generic[State]):
 
     def _upper_bound(self, problem: Decomposition, state: State, measures: Measures, *, end: bool = False) -> float:
         """Return the objective at the consensus, or above a certain size a bound that needs no singular values."""
-        if min(problem.shape) <= (_EXACT_FINISH if end else _EXACT_CHECK):
+        size = min(problem.shape)
+        if size <= (_EXACT_FINISH if end else _EXACT_CHECK):
             nuclear_norm = float(scipy.linalg.svdvals(state.consensus, check_finite=False).sum())
         else:
-            nuclear_norm = state.spectrum.nuclear_norm + math.sqrt(min(problem.shape) * measures.low_rank_residual)
+            nuclear_norm = state.spectrum.nuclear_norm + math.sqrt(size * measures.low_rank_residual)
+            known = max(state.bound, _scaled_bound(state, measures))
+            least, most = (norm + measures.error_penalty for norm in (state.spectrum.nuclear_norm, nuclear_norm))
+            undecided = relative_gap(least, known) <= self.tol < relative_gap(most, known)
+            if undecided and size <= _EXACT_LIMIT and self.tol >= _GRAM_TOL:
+                wide = state.consensus.astype(np.float64, copy=False)
+                nuclear_norm = gram_nuclear_norm(wide.T @ wide)
         return nuclear_norm + measures.error_penalty
 
     def _certify(self, state: State, measures: Measures) -> None:

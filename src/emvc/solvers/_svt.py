@@ -24,6 +24,7 @@ from emvc._array import FloatArray
 _GUARD = 8  # least number of vectors kept beyond the rank, so that a growing rank is seen in time
 _GUARD_SHARE = 0.2  # and as a share of the rank, for spectra that are dense around the threshold
 _FIRST_BLOCK = 64  # random vectors in the first try
+_EARLY = 8  # calls in which a rank beyond the largest block is cut off
 _FRESH_STEPS = 2  # power steps of random vectors before they join the block
 _SUBSPACE_LIMIT = 0.25  # beyond this share of the columns the Gram matrix is faster
 _FULL_LIMIT = 0.35  # beyond this share all eigenvectors are faster than a subset
@@ -55,6 +56,7 @@ class SingularValueThreshold:
         self._caution = 1
         self._full = False
         self._exact = accuracy is not None
+        self._calls = 0
 
     def forget(self) -> None:
         """Make the next call exact and carry a larger block from then on: the last one missed a direction."""
@@ -70,6 +72,7 @@ class SingularValueThreshold:
         if self._left is None and not self._full and _norm_bound(matrix) <= threshold:
             out[...] = 0.0
             return Thresholded(0.0, 0)
+        self._calls += 1
         found = self._by_subspace(matrix, threshold)
         if found is None and not self._exact:
             found = self._by_larger_block(matrix, threshold)
@@ -85,11 +88,16 @@ class SingularValueThreshold:
         """Add random vectors to the block, or start one, until the rank fits: early iterates need not be accurate."""
         n_columns = matrix.shape[1]
         rng = np.random.default_rng(n_columns)
+        most = int(_SUBSPACE_LIMIT * n_columns)
         while True:
-            size = _FIRST_BLOCK if self._left is None else self._left.shape[1]
-            if size + (0 if self._left is None else size) > _SUBSPACE_LIMIT * n_columns:
-                self._left = None
-                return None
+            present = 0 if self._left is None else self._left.shape[1]
+            size = min(present or _FIRST_BLOCK, most - present)
+            if size < _GUARD:
+                found = (
+                    self._by_subspace(matrix, threshold, truncate=True) if self._calls <= _EARLY and present else None
+                )
+                self._left = None if found is None else self._left
+                return found
             fresh = rng.standard_normal((n_columns, size)).astype(matrix.dtype)
             for _ in range(_FRESH_STEPS):
                 basis = _orthonormalize(matrix.T @ (matrix @ fresh))
@@ -104,8 +112,13 @@ class SingularValueThreshold:
             if found is not None:
                 return found
 
-    def _by_subspace(self, matrix: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+    def _by_subspace(
+        self, matrix: FloatArray, threshold: float, *, truncate: bool = False
+    ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """Return images, right vectors and singular values above the threshold, or None if not to be trusted.
+
+        With ``truncate`` a rank beyond the block is cut off: the first iterates of a run have a much higher rank than
+        the last, and nothing is lost if they are not exact.
 
         The left vectors of the last call are images already, so a power step from them takes two products, not three.
         """
@@ -120,7 +133,7 @@ class SingularValueThreshold:
             squares, rotation = np.linalg.eigh(images.T @ images)
             values = np.sqrt(np.maximum(squares, 0.0))
             above = int(np.sum(values > threshold))
-            if above > basis.shape[1] - _GUARD // 2:
+            if above > basis.shape[1] - _GUARD // 2 and not truncate:
                 return None  # the rank has outgrown the block
             n_kept = min(above + self._guard(above), len(values))
             order = np.arange(len(values) - n_kept, len(values))[::-1]
