@@ -46,6 +46,7 @@ _USUAL = 1.5  # a gap between usual scores means nothing
 _GAP = 1.0
 _TWO_GROUPS = 3.0
 _SUSPICIOUS = 1.5
+_UNUSUAL = 1.0
 _MOST_VIEWS = 0.75
 _USUAL_ISOLATION = 1.75
 _HALF = 3.0  # the sum of standard scores at which an error is a half
@@ -125,6 +126,16 @@ def isolated_everywhere(isolation: FloatArray, together: FloatArray, missing: Bo
     count = (~missing).sum(axis=1)
     suspicious = np.sum((isolation > _SUSPICIOUS) & ~missing, axis=1) >= _MOST_VIEWS * count
     return np.asarray((count > 1) & (together > ISOLATED_EVERYWHERE) & suspicious)
+
+
+def condemn_companions(condemned: BoolArray, isolation: FloatArray) -> BoolArray:
+    """Condemn samples that are condemned in one view also where they are merely less usual than most.
+
+    What destroys a sample in one view has often destroyed it in the others, and values that fill the range of a feature
+    stand out less the more features there are. A sample that was in order there is placed by its neighbours all the
+    same.
+    """
+    return np.asarray(condemned | (condemned.any(axis=1, keepdims=True) & (isolation > _UNUSUAL)))
 
 
 def condemned_from(scores: FloatArray) -> float:
