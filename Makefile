@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO_DIR ?= emvc-demo
 
-.PHONY: demo test lint examples bench robustness reproduce clean
+.PHONY: demo test lint examples bench robustness scaling reproduce clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -44,6 +44,9 @@ bench: $(VENV)/installed-test
 
 robustness: $(VENV)/installed-test
 	$(BIN)/python benchmarks/robustness.py
+
+scaling: $(VENV)/installed-test
+	$(BIN)/python benchmarks/scaling.py
 
 reproduce: $(VENV)/installed
 	$(BIN)/emvc reproduce --jobs 2 --output emvc-reproduction
