@@ -170,7 +170,7 @@ def _screen_pilot(
     condemned |= isolated_everywhere(isolation, (mean - middle) / spread, pilot.missing)[:, None]
     condemned &= ~pilot.missing
     spared = np.asarray(condemned.any(axis=0) & ~spare_the_many(condemned).any(axis=0))
-    return (middle, spread), spared, condemn_companions(condemned & ~spared, isolation) & ~pilot.missing & ~spared
+    return (middle, spread), spared, condemn_companions(condemned & ~spared, isolation, pilot.missing) & ~spared
 
 
 def _mean_square(scaled: View) -> float:

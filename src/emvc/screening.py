@@ -128,14 +128,15 @@ def isolated_everywhere(isolation: FloatArray, together: FloatArray, missing: Bo
     return np.asarray((count > 1) & (together > ISOLATED_EVERYWHERE) & suspicious)
 
 
-def condemn_companions(condemned: BoolArray, isolation: FloatArray) -> BoolArray:
-    """Condemn samples that are condemned in one view also where they are merely less usual than most.
+def condemn_companions(condemned: BoolArray, isolation: FloatArray, missing: BoolArray) -> BoolArray:
+    """Condemn samples that most of the other views condemn also where they are merely less usual than most.
 
     What destroys a sample in one view has often destroyed it in the others, and values that fill the range of a feature
-    stand out less the more features there are. A sample that was in order there is placed by its neighbours all the
-    same.
+    stand out less the more features there are.
     """
-    return np.asarray(condemned | (condemned.any(axis=1, keepdims=True) & (isolation > _UNUSUAL)))
+    others = (~missing).sum(axis=1, keepdims=True) - 1
+    convicted = condemned.sum(axis=1, keepdims=True) > 0.5 * np.maximum(others, 1)
+    return np.asarray((condemned | (convicted & (isolation > _UNUSUAL))) & ~missing)
 
 
 def condemned_from(scores: FloatArray) -> float:
