@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DEMO_DIR ?= emvc-demo
 PEERS := .venv-peers
 
-.PHONY: demo test test-browser lint examples docs bench robustness reproduce clean
+.PHONY: demo test test-browser lint examples docs bench robustness scaling reproduce clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -71,6 +71,9 @@ bench: $(VENV)/installed-test $(PEERS)/installed
 robustness: $(VENV)/installed-test $(PEERS)/installed
 	$(BIN)/python benchmarks/graphs.py
 	EMVC_PEERS=$(PEERS)/bin/python $(BIN)/python benchmarks/robustness.py
+
+scaling: $(VENV)/installed-test
+	$(BIN)/python benchmarks/scaling.py
 
 reproduce: $(VENV)/installed
 	$(BIN)/emvc reproduce --jobs 2 --output emvc-reproduction

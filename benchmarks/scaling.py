@@ -104,7 +104,7 @@ def one_million(n_samples, chunk=25_000):
         del files, file, views
         with (
             LocalCluster(
-                n_workers=2, threads_per_worker=1, processes=True, memory_limit="3GB", dashboard_address=None
+                n_workers=2, threads_per_worker=1, processes=True, memory_limit="3GB", dashboard_address=":0"
             ) as cluster,
             Client(cluster) as client,
         ):

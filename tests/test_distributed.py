@@ -43,7 +43,7 @@ def local(data):
 @pytest.fixture
 def client():
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         yield client
@@ -129,7 +129,7 @@ def test_a_killed_worker_changes_nothing(data, local, monkeypatch):
     original = ClusterRows.apply
 
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         pids = client.run(os.getpid)

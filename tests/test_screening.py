@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse
 from sklearn.metrics import roc_auc_score
 
-from emvc.screening import disagreement, isolation_scores, screen, standardize
+from emvc.screening import condemn_companions, disagreement, isolation_scores, screen, standardize
 
 
 def clusters(rng, n=150, n_features=(6, 8, 10), n_clusters=3):
@@ -125,3 +125,13 @@ def test_a_mismatched_sample_disagrees_in_its_view(rng):
 
 def test_one_view_has_nobody_to_disagree_with(rng):
     assert not disagreement(block_chain(np.arange(5), 1.0, rng)[None], np.ones((5, 1), dtype=bool)).any()
+
+
+def test_companions_of_condemned_entries_are_condemned_where_they_are_unusual():
+    condemned = np.array([[True, True, False], [True, False, False], [False, False, False], [True, False, False]])
+    isolation = np.array([[7.0, 7.0, 1.2], [7.0, 1.2, 1.2], [1.2, 1.2, 1.2], [7.0, 1.2, 0.0]])
+    missing = np.zeros((4, 3), dtype=bool)
+    missing[3, 2] = True
+    found = condemn_companions(condemned, isolation, missing)
+    expected = [[True, True, True], [True, False, False], [False, False, False], [True, True, False]]
+    np.testing.assert_array_equal(found, expected)

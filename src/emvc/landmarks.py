@@ -30,6 +30,7 @@ from emvc.screening import (
     NEIGHBOR,
     IsolationScale,
     clip_scores,
+    condemn_companions,
     isolated_everywhere,
     mean_isolation,
     row_stochastic,
@@ -255,7 +256,7 @@ def screen_rows(plan: Plan, views: Views, rows: IntArray) -> tuple[FloatArray, F
             condemned[here, k] = isolation[here, k] >= view.condemned_from
         together = (mean_isolation(isolation, missing) - plan.together[0]) / plan.together[1]
         condemned |= isolated_everywhere(isolation, together, missing)[:, None]
-        condemned &= ~missing & ~plan.spared
+        condemned = condemn_companions(condemned & ~plan.spared & ~missing, isolation, missing) & ~plan.spared
     return isolation, together, condemned, ~(missing | condemned)
 
 

@@ -37,6 +37,7 @@ from emvc.screening import (
     TOGETHER_SPREAD,
     IsolationScale,
     clip_scores,
+    condemn_companions,
     condemned_from,
     isolated_everywhere,
     mean_isolation,
@@ -49,7 +50,7 @@ PILOT = 4000
 """Least size of the pilot, of as many samples as there are."""
 
 _PILOT_PER_LANDMARK = 5
-_REFERENCE = 1000  # rows of the pilot among which neighbours for the isolation are sought
+_REFERENCE = 2000  # rows of the pilot among which neighbours for the isolation are sought
 _JOINED_FEATURES = 50  # k-means that chooses landmarks sees at most this many principal components
 _CORRELATION_SAMPLES = 400
 
@@ -97,9 +98,8 @@ def make_plan(
         Whether to look for errors, and to add the joint view.
     """
     sketches = [_screen_view(array[here], rows[here]) for array, here in present(pilot)]
-    middle, condemned = _screen_pilot(pilot, sketches, enabled=screening)
-    spared = np.asarray(~spare_the_many(condemned).any(axis=0) & condemned.any(axis=0))
-    observed = ~(pilot.missing | (condemned & ~spared))
+    middle, spared, condemned = _screen_pilot(pilot, sketches, enabled=screening)
+    observed = ~(pilot.missing | condemned)
     scalings = []
     for array, seen in zip(pilot.arrays, observed.T, strict=True):
         part = array[np.flatnonzero(seen)]
@@ -155,18 +155,22 @@ def _screen_view(array: View, rows: IntArray) -> _Sketch:
     return _Sketch(scaling, reference, rows[picked], kth, isolation, condemned_from(isolation.scores(kth)))
 
 
-def _screen_pilot(pilot: Views, sketches: Sequence[_Sketch], *, enabled: bool) -> tuple[tuple[float, float], BoolArray]:
-    """Return centre and spread of the mean isolation over the views, and who would be condemned."""
+def _screen_pilot(
+    pilot: Views, sketches: Sequence[_Sketch], *, enabled: bool
+) -> tuple[tuple[float, float], BoolArray, BoolArray]:
+    """Return centre and spread of the mean isolation, views in which nobody is condemned, and who is in the others."""
     isolation, condemned = np.zeros(pilot.missing.shape), np.zeros(pilot.missing.shape, dtype=bool)
     if not enabled:
-        return (0.0, np.inf), condemned
+        return (0.0, np.inf), np.zeros(len(sketches), dtype=bool), condemned
     for k, (sketch, (_, here)) in enumerate(zip(sketches, present(pilot), strict=True)):
         isolation[here, k] = sketch.isolation.scores(sketch.kth)
         condemned[here, k] = isolation[here, k] >= sketch.condemned_from
     mean = mean_isolation(isolation, pilot.missing)
     middle, spread = robust_scale(mean, least_spread=TOGETHER_SPREAD)
     condemned |= isolated_everywhere(isolation, (mean - middle) / spread, pilot.missing)[:, None]
-    return (middle, spread), condemned & ~pilot.missing
+    condemned &= ~pilot.missing
+    spared = np.asarray(condemned.any(axis=0) & ~spare_the_many(condemned).any(axis=0))
+    return (middle, spread), spared, condemn_companions(condemned & ~spared, isolation, pilot.missing) & ~spared
 
 
 def _mean_square(scaled: View) -> float:

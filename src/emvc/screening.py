@@ -48,6 +48,7 @@ _GAP = 1.0
 _ONE_GROUP = 2.65  # deviations between the halves of a normal distribution
 _SAMPLING = 4.5  # times 1 / sqrt(n): what chance adds to that
 _SUSPICIOUS = 1.5
+_UNUSUAL = 1.0
 _MOST_VIEWS = 0.75
 _SPARSE = 0.2  # share of entries that are not zero up to which adding single ones beats a matrix product
 _USUAL_ISOLATION = 1.75
@@ -128,6 +129,17 @@ def isolated_everywhere(isolation: FloatArray, together: FloatArray, missing: Bo
     count = (~missing).sum(axis=1)
     suspicious = np.sum((isolation > _SUSPICIOUS) & ~missing, axis=1) >= _MOST_VIEWS * count
     return np.asarray((count > 1) & (together > ISOLATED_EVERYWHERE) & suspicious)
+
+
+def condemn_companions(condemned: BoolArray, isolation: FloatArray, missing: BoolArray) -> BoolArray:
+    """Condemn samples that most of the other views condemn also where they are merely less usual than most.
+
+    What destroys a sample in one view has often destroyed it in the others, and values that fill the range of a feature
+    stand out less the more features there are.
+    """
+    others = (~missing).sum(axis=1, keepdims=True) - 1
+    convicted = condemned.sum(axis=1, keepdims=True) > 0.5 * np.maximum(others, 1)
+    return np.asarray((condemned | (convicted & (isolation > _UNUSUAL))) & ~missing)
 
 
 def condemned_from(scores: FloatArray) -> float:
