@@ -52,7 +52,8 @@ def optimal_multipliers(problem):
     zeros = np.zeros_like(problem.transitions)
     rows = state.penalty * (1 - state.row_scale[:, :, None]) * state.row_points if problem.beta else zeros
     columns = state.penalty * (1 - state.column_scale[:, None, :]) * state.column_points if problem.lam else zeros
-    return state.penalty * (state.low_rank_point - state.low_rank), rows, columns
+    low_rank = state.penalty * state.low_rank_weight * (state.low_rank_point - state.low_rank)
+    return low_rank, rows, columns
 
 
 def test_dual_bound_is_tight_at_the_uniform_optimum():

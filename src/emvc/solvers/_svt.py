@@ -22,7 +22,7 @@ import scipy.linalg
 from emvc._array import FloatArray
 
 _GUARD = 8  # least number of vectors kept beyond the rank, so that a growing rank is seen in time
-_GUARD_SHARE = 0.2  # and as a share of the rank, for spectra that are dense around the threshold
+_GUARD_SHARE = 0.75  # and as a share of the rank: few iterations must do where the spectrum is dense
 _FIRST_BLOCK = 64  # random vectors in the first try
 _EARLY = 8  # calls in which a rank beyond the largest block is cut off
 _FRESH_STEPS = 2  # power steps of random vectors before they join the block
@@ -147,6 +147,12 @@ class SingularValueThreshold:
         else:
             return None
         self._left = images / np.maximum(values, _TINY * values[0])
+        lacking = above + self._guard(above) - n_kept
+        if lacking > 0 and self.accuracy is None and not truncate:  # the rank has grown, and with it the guard
+            fresh = matrix @ np.random.default_rng(above).standard_normal((matrix.shape[1], lacking)).astype(
+                matrix.dtype
+            )
+            self._left = np.hstack([self._left, fresh / np.linalg.norm(fresh, axis=0)])
         return images[:, :above], basis[:, :above], values[:above]
 
     def _by_gram(self, matrix: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray, FloatArray]:
