@@ -23,6 +23,7 @@ from emvc._array import FloatArray
 
 _GUARD = 8  # least number of vectors kept beyond the rank, so that a growing rank is seen in time
 _GUARD_SHARE = 0.75  # and as a share of the rank: few iterations must do where the spectrum is dense
+_SMALL = 400  # up to this number of columns the Gram matrix costs less than a larger block
 _FIRST_BLOCK = 64  # random vectors in the first try
 _EARLY = 8  # calls in which a rank beyond the largest block is cut off
 _FRESH_STEPS = 2  # power steps of random vectors before they join the block
@@ -74,7 +75,7 @@ class SingularValueThreshold:
             return Thresholded(0.0, 0)
         self._calls += 1
         found = self._by_subspace(matrix, threshold)
-        if found is None and not self._exact:
+        if found is None and not self._exact and matrix.shape[1] > _SMALL:
             found = self._by_larger_block(matrix, threshold)
         if found is None:
             found = self._by_gram(matrix, threshold)
