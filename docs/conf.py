@@ -1,6 +1,5 @@
 """Configuration of the documentation: ``make docs``. The build and the pages work without a network."""
 
-import logging
 import os
 import sys
 from pathlib import Path
@@ -13,10 +12,6 @@ for library in ("OMP", "OPENBLAS", "NUMBA"):  # the examples are small; threads 
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 import emvc  # noqa: E402
-
-# The index names some pages by pattern; one that matches nothing is not an error, and Sphinx gives this warning no type
-# by which it could be suppressed.
-logging.getLogger("sphinx.sphinx.directives.other").addFilter(lambda record: "glob pattern" not in str(record.msg))
 
 project = "emvc"
 author = "The emvc developers"
