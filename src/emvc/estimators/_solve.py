@@ -51,7 +51,9 @@ def _progress_bar(*, name: str, verbose: int, max_iter: int, tol: float) -> Iter
         yield update
 
 
-def solve(solver: Any, problem: Any, *, name: str, max_iter: int, memory: Any, verbose: int) -> Solution:
+def solve(
+    solver: Any, problem: Any, *, name: str, max_iter: int, memory: Any, verbose: int, stacklevel: int = 4
+) -> Solution:
     """Run ``solver``, show its progress, and warn when it ran out of iterations.
 
     The result depends on solver, problem and ``max_iter`` alone, so ``memory`` may hand out an earlier one.
@@ -81,6 +83,6 @@ def solve(solver: Any, problem: Any, *, name: str, max_iter: int, memory: Any, v
             f"{name} reached max_iter={max_iter} with a duality gap of {solution.gap:.1e} and a constraint residual "
             f"of {solution.history.residual[-1]:.1e}. Raise max_iter, or tol if that is close enough.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
     return solution

@@ -353,7 +353,9 @@ class EMVC(GraphOptions):
             chains = replace(chains, transitions=chains.transitions.astype(dtype, copy=False))
             preparation = replace(preparation, chains=chains)  # lets go of the double-precision chains
             problem = Problem(chains.transitions, beta, lam, chains.weights, chains.observed if masked else None)
-            solution = solve(solver, problem, name="EMVC", max_iter=max_iter, memory=self.memory, verbose=self.verbose)
+            solution = solve(
+                solver, problem, name="EMVC", max_iter=max_iter, memory=self.memory, verbose=self.verbose, stacklevel=5
+            )
             labels, embedding, eigenvalues = cluster_chain(
                 solution.consensus,
                 n_clusters,
