@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -28,6 +27,7 @@ _FIRST_BLOCK = 64  # random vectors in the first try
 _EARLY = 8  # calls in which a rank beyond the largest block is cut off
 _FRESH_STEPS = 2  # power steps of random vectors before they join the block
 _SUBSPACE_LIMIT = 0.25  # beyond this share of the columns the Gram matrix is faster
+_ALL_OF_IT = 1500  # up to this size all eigenvectors take no longer than some
 _FULL_LIMIT = 0.35  # beyond this share all eigenvectors are faster than a subset
 _TINY = 1e-6  # smaller singular values, relative to the largest, are as good as zero in a carried block
 _POWER_STEPS = 8  # most steps towards a given accuracy before the Gram matrix is decomposed instead
@@ -159,8 +159,11 @@ class SingularValueThreshold:
     def _by_gram(self, matrix: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Decompose the Gram matrix: all of it when the last rank was high, because that has the faster driver."""
         gram = matrix.T @ matrix
-        options: dict[str, Any] = {"driver": "evd"} if self._full else {"subset_by_value": (threshold**2, np.inf)}
-        squares, vectors = scipy.linalg.eigh(gram, overwrite_a=True, check_finite=False, **options)
+        if self._full or len(gram) <= _ALL_OF_IT:  # by the BLAS of the products: two of them get in each other's way
+            squares, vectors = np.linalg.eigh(gram)
+        else:
+            part = (threshold**2, np.inf)
+            squares, vectors = scipy.linalg.eigh(gram, overwrite_a=True, check_finite=False, subset_by_value=part)
         n_columns = matrix.shape[1]
         kept = squares > threshold**2
         rank = int(kept.sum())
