@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -159,11 +160,11 @@ class SingularValueThreshold:
     def _by_gram(self, matrix: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Decompose the Gram matrix: all of it when the last rank was high, because that has the faster driver."""
         gram = matrix.T @ matrix
-        if self._full or len(gram) <= _ALL_OF_IT:  # by the BLAS of the products: two of them get in each other's way
+        if _SMALL < len(gram) <= _ALL_OF_IT:  # by the BLAS of the products: two of them get in each other's way
             squares, vectors = np.linalg.eigh(gram)
         else:
-            part = (threshold**2, np.inf)
-            squares, vectors = scipy.linalg.eigh(gram, overwrite_a=True, check_finite=False, subset_by_value=part)
+            options: dict[str, Any] = {"driver": "evd"} if self._full else {"subset_by_value": (threshold**2, np.inf)}
+            squares, vectors = scipy.linalg.eigh(gram, overwrite_a=True, check_finite=False, **options)
         n_columns = matrix.shape[1]
         kept = squares > threshold**2
         rank = int(kept.sum())
