@@ -6,6 +6,7 @@ Each task takes a block and a message and returns the block and a result (see `e
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,11 @@ class Report:
     labels: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     embedding: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     sample_errors: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+
+    @property
+    def outliers(self) -> BoolArray:
+        """Who was condemned, for whichever reason."""
+        return self.condemned | self.mismatched
 
 
 def make_block(views: Views, first: int, plan: Plan, dtype: Any) -> Block:
@@ -139,37 +145,15 @@ def consensus_of(block: Block, message: None) -> tuple[Block, FloatArray]:
     return block, full
 
 
-def labels_of(block: Block, message: None) -> tuple[Block, IntArray]:
-    """Return the labels."""
+def _read(block: Block, message: None, *, name: str) -> tuple[Block, Any]:
+    """Return an entry of the report of a block."""
     del message
-    return block, block.extra.labels
+    return block, getattr(block.extra, name)
 
 
-def embedding_of(block: Block, message: None) -> tuple[Block, FloatArray]:
-    """Return the embedding."""
-    del message
-    return block, block.extra.embedding
-
-
-def errors_of(block: Block, message: None) -> tuple[Block, FloatArray]:
-    """Return the errors of the samples."""
-    del message
-    return block, block.extra.sample_errors
-
-
-def outliers_of(block: Block, message: None) -> tuple[Block, BoolArray]:
-    """Return who was condemned, for whichever reason."""
-    del message
-    return block, block.extra.condemned | block.extra.mismatched
-
-
-def isolation_of(block: Block, message: None) -> tuple[Block, FloatArray]:
-    """Return the isolation scores."""
-    del message
-    return block, block.extra.isolation
-
-
-def contradiction_of(block: Block, message: None) -> tuple[Block, FloatArray]:
-    """Return disagreement in robust standard scores."""
-    del message
-    return block, block.extra.contradiction
+labels_of = partial(_read, name="labels")
+embedding_of = partial(_read, name="embedding")
+errors_of = partial(_read, name="sample_errors")
+outliers_of = partial(_read, name="outliers")
+isolation_of = partial(_read, name="isolation")
+contradiction_of = partial(_read, name="contradiction")
