@@ -4,17 +4,21 @@ import csv
 import errno
 import json
 import os
+import sys
 from pathlib import Path
 
+import distributed
+import h5py
 import mudata
 import numpy as np
 import pandas as pd
 import pytest
+import zarr
 from anndata import AnnData
 
 import emvc
 from conftest import load_or_skip
-from emvc import cli, datasets
+from emvc import cli, datasets, out_of_core
 from emvc.datasets.real import fetch
 from emvc.metrics import clustering_accuracy
 
@@ -163,15 +167,112 @@ def test_usage_errors(options, message, capsys, files, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_landmarks_need_a_version_that_has_them(capsys, files, tmp_path, monkeypatch):
-    class Plain:
-        def __init__(self, n_clusters=8):
-            pass
+@pytest.fixture
+def stored(tmp_path):
+    """Views of one set of samples as .npy, Parquet with ids, HDF5 and Zarr."""
+    rng = np.random.default_rng(0)
+    classes = np.repeat(np.arange(3), 100)
+    views = [rng.normal(size=(300, 6)) + 4 * rng.normal(size=(3, 6))[classes] for _ in range(4)]
+    np.save(tmp_path / "one.npy", views[0])
+    table = pd.DataFrame(views[1], columns=[f"f{j}" for j in range(6)])
+    table.insert(0, "id", [f"s{i:03d}" for i in range(300)])
+    table.to_parquet(tmp_path / "two.parquet", row_group_size=70)
+    with h5py.File(tmp_path / "three.h5", "w") as file:
+        file["deep/array"], file["other"] = views[2], np.ones(3)
+    zarr.save_array(str(tmp_path / "four.zarr"), views[3])
+    return [tmp_path / name for name in ("one.npy", "two.parquet", "three.h5::deep/array", "four.zarr")], views, classes
 
-    monkeypatch.setattr("emvc.estimators.EMVC", Plain)
-    code, shown = cluster(capsys, *files, "-k", 3, "--landmarks", 10, "-o", tmp_path / "out")
-    assert code == 2
-    assert "no landmarks" in shown.err
+
+def test_landmarks_leave_data_on_disk(capsys, stored, tmp_path, monkeypatch):
+    paths, views, classes = stored
+    wide = []
+    read = out_of_core._read_npy
+    monkeypatch.setattr(out_of_core, "_read_npy", lambda *args: wide.append(args[3] - args[2]) or read(*args))
+    monkeypatch.setattr("emvc.estimators._landmarks.rows_per_block", lambda _: 128)
+    code, shown = cluster(capsys, *paths, "-k", 3, "--landmarks", 40, "--json", "-o", tmp_path / "out")
+    assert code == 0, shown.err
+    assert json.loads(shown.out)["notes"] == []
+    assert max(wide) == 128
+    rows = read_labels(tmp_path / "out" / "labels.csv")
+    assert [row["sample"] for row in rows[:2]] == ["s000", "s001"]
+    labels = np.array([int(row["label"]) for row in rows])
+    assert clustering_accuracy(classes, labels) > 0.99
+    model = emvc.load(tmp_path / "out" / "model.emvc")
+    assert model.view_names_ == ["one", "two", "deep-array", "four"]
+    assert model.sample_names_[7] == "s007"
+    assert model.consensus_.shape == (300, 40)
+    local = emvc.EMVC(3, n_landmarks=40, random_state=0, n_jobs=1).fit(views)
+    np.testing.assert_array_equal(labels, local.labels_)
+
+
+def test_the_same_files_without_landmarks(capsys, stored, tmp_path):
+    paths, _, classes = stored
+    code, shown = cluster(capsys, *paths, "-k", 3, "-o", tmp_path / "out")
+    assert code == 0, shown.err
+    labels = [int(row["label"]) for row in read_labels(tmp_path / "out" / "labels.csv")]
+    assert clustering_accuracy(classes, labels) > 0.99
+
+
+def test_a_large_consensus_is_not_brought_here(capsys, stored, tmp_path, monkeypatch):
+    monkeypatch.setattr("emvc.distributed._LARGE", 1000)
+    code, shown = cluster(capsys, *stored[0], "-k", 3, "--landmarks", 40, "-o", tmp_path / "out")
+    assert code == 0, shown.err
+    assert not hasattr(emvc.load(tmp_path / "out" / "model.emvc"), "consensus_")
+
+
+@pytest.mark.parametrize("why", ["text", "order", "rows", "dask"])
+def test_landmarks_say_why_files_are_read_into_memory(why, capsys, stored, tmp_path, monkeypatch):
+    paths, options = list(stored[0]), []
+    if why == "text":
+        pd.DataFrame(stored[1][0], index=pd.Index([f"s{i:03d}" for i in range(300)], name="id")).to_csv(
+            tmp_path / "more.csv"
+        )
+        paths.append(tmp_path / "more.csv")
+        message = "rows of more.csv cannot be read without the others"
+    elif why == "order":
+        table = pd.read_parquet(tmp_path / "two.parquet").iloc[::-1].rename(columns=str)
+        table.to_parquet(tmp_path / "turned.parquet", index=False)
+        paths = [tmp_path / "two.parquet", tmp_path / "turned.parquet"]
+        message = "turned.parquet does not have the samples of two.parquet in their order"
+    elif why == "rows":
+        pd.read_parquet(tmp_path / "two.parquet").iloc[:250].to_parquet(tmp_path / "less.parquet", index=False)
+        paths = [tmp_path / "two.parquet", tmp_path / "less.parquet"]
+        message = "less.parquet does not have the samples of two.parquet in their order"
+    else:
+        monkeypatch.setitem(sys.modules, "dask", None)
+        message = "pip install 'emvc[dask]'"
+    code, shown = cluster(capsys, *paths, *options, "-k", 3, "--landmarks", 40, "-o", tmp_path / "out")
+    assert code == 0, shown.err
+    assert f"note: All files were read into memory: {'' if why == 'dask' else message}" in shown.out
+    assert message in shown.out
+    labels = [int(row["label"]) for row in read_labels(tmp_path / "out" / "labels.csv")]
+    assert clustering_accuracy(stored[2], labels) > 0.99
+
+
+def test_a_scheduler_needs_landmarks_data_on_disk_and_an_answer(capsys, files, stored, tmp_path):
+    target = tmp_path / "out"
+    for paths, options, message in [
+        (stored[0], ["--scheduler", "tcp://127.0.0.1:1"], "--scheduler needs --landmarks"),
+        (files, ["--scheduler", "tcp://127.0.0.1:1", "--landmarks", 9], "needs data that stay on disk. All files were"),
+        (stored[0], ["--scheduler", "nonsense://x", "--landmarks", 9], "No Dask scheduler answers at 'nonsense://x'"),
+    ]:
+        code, shown = cluster(capsys, *paths, *options, "-k", 3, "-o", target)
+        assert code == 1
+        assert message in shown.err
+        assert not target.exists()
+
+
+def test_cluster_on_a_scheduler(capsys, stored, tmp_path):
+    paths, views, _ = stored
+    with distributed.LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=None) as there:
+        address = there.scheduler_address
+        code, shown = cluster(
+            capsys, *paths, "-k", 3, "--landmarks", 40, "--scheduler", address, "-o", tmp_path / "out"
+        )
+    assert code == 0, shown.err
+    labels = [int(row["label"]) for row in read_labels(tmp_path / "out" / "labels.csv")]
+    local = emvc.EMVC(3, n_landmarks=40, random_state=0, n_jobs=1).fit(views)
+    np.testing.assert_array_equal(labels, local.labels_)
 
 
 HOSTILE = {

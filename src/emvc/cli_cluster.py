@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import inspect
 import json
 import math
 import os
@@ -82,22 +81,17 @@ def _check_device(value: str) -> str:
     return value
 
 
-def _check_landmarks(value: int | None) -> int | None:
-    if value is not None:
-        from emvc.estimators import EMVC
-
-        if "n_landmarks" not in inspect.signature(EMVC).parameters:
-            raise typer.BadParameter("this version of emvc has no landmarks.")
-    return value
-
-
 _count = _number_or_auto(int, "an integer")
 _weight = _number_or_auto(float, "a number")
 
 
 def cluster(
     views: Annotated[
-        list[Path], typer.Argument(metavar="VIEW...", help="Files: .csv, .tsv, .npz, .npy, .mat, .parquet, .h5mu.")
+        list[Path],
+        typer.Argument(
+            metavar="VIEW...",
+            help="Files: .csv, .tsv, .npz, .npy, .mat, .parquet, .h5mu, .h5, .hdf5, .zarr; FILE.h5::NAME is one array.",
+        ),
     ],
     clusters: Annotated[Any, typer.Option("--clusters", "-k", parser=_count, metavar="K|auto", help="How many.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path("emvc-result"),
@@ -116,7 +110,15 @@ def cluster(
         str, typer.Option(callback=_check_outliers, help="'assign' them to clusters, or 'label' them -1.")
     ] = "assign",
     landmarks: Annotated[
-        int | None, typer.Option(min=2, callback=_check_landmarks, help="Number of landmarks for many samples.")
+        int | None,
+        typer.Option(
+            min=2,
+            help="Number of landmarks for many samples. Data in .npy, .parquet, .h5, .hdf5 or .zarr then stay on disk "
+            "(needs the extra 'dask').",
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler to compute on, with --landmarks.")
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="Threads; as many as the libraries like by default.")] = None,
     device: Annotated[str, typer.Option(callback=_check_device, help="Where to compute.")] = "cpu",
@@ -133,12 +135,17 @@ def cluster(
     started = time.perf_counter()
     with guarded(debug=debug), _new_folder(output, force=force) as folder:
         from emvc.estimators._base import limit_threads
+        from emvc.estimators._landmarks import rows_per_block
         from emvc.files import read_views
 
         silent = quiet or as_json
+        chunks = None if landmarks is None else rows_per_block(landmarks)
+        if scheduler is not None and landmarks is None:
+            raise ValueError("--scheduler needs --landmarks: only these are distributed.")
         with _status("reading", silent=silent):
-            joined = read_views(views, id_column=id_column, header=header, one_hot=one_hot)
-        model, notes = _fit(joined, clusters, options, verbose=0 if silent or not err.is_terminal else 1)
+            joined = read_views(views, id_column=id_column, header=header, one_hot=one_hot, chunks=chunks)
+        with _connected(scheduler, joined):
+            model, notes = _fit(joined, clusters, options, verbose=0 if silent or not err.is_terminal else 1)
         notes = [*joined.notes, *notes]
         with _status("writing", silent=silent), limit_threads(jobs):
             _write_results(folder, model, joined.sample_ids, notes)
@@ -201,15 +208,34 @@ def _put_in_place(folder: Path, target: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
+@contextmanager
+def _connected(scheduler: str | None, joined: Any) -> Iterator[None]:
+    """Connect to a Dask cluster, if one is named."""
+    if scheduler is None:
+        yield
+        return
+    from emvc._validation import has_dask
+    from emvc.distributed import connect
+
+    if not has_dask(joined.views):
+        raise ValueError(f"--scheduler needs data that stay on disk. {joined.notes[0]}")
+    with connect(scheduler):
+        yield
+
+
 def _fit(joined: Any, clusters: int | str, options: dict[str, Any], *, verbose: int) -> tuple[Any, list[str]]:
     """Return the fitted model, and warnings as notes."""
     import numpy as np
 
+    from emvc._validation import has_dask
+    from emvc.distributed import gather
     from emvc.estimators import EMVC
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = EMVC(clusters, verbose=verbose, **options).fit(joined.views)
+        if has_dask(joined.views):
+            gather(model)
     if joined.has_ids:
         model.sample_names_ = np.array(joined.sample_ids)
     return model, list(dict.fromkeys(str(warning.message) for warning in caught))

@@ -27,6 +27,9 @@ from emvc.block_tasks import make_block
 from emvc.landmarks import Plan
 from emvc.rows import LocalRows, Rows, Task
 
+_TIMEOUT = "10s"
+_LARGE = 2**28  # bytes
+
 
 def import_dask() -> Any:
     """Return ``dask`` with ``dask.array``.
@@ -54,6 +57,41 @@ def current_client() -> Any:
         return get_client()
     except ValueError:
         return None
+
+
+@contextmanager
+def connect(address: str) -> Iterator[Any]:
+    """Connect to a scheduler, and let go of it at the end.
+
+    Raises
+    ------
+    ConnectionError
+        If it does not answer.
+    """
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ImportError("A Dask cluster needs the extra 'dask': pip install 'emvc[dask]'.") from error
+    # A client that finds nobody leaves itself as the default; the setting around it goes back in any case.
+    with import_dask().config.set(scheduler=None):
+        try:
+            client = Client(address, timeout=_TIMEOUT)
+        except (OSError, ValueError) as error:
+            raise ConnectionError(f"No Dask scheduler answers at {address!r}.") from error
+        with client:
+            yield client
+
+
+def gather(model: Any) -> None:
+    """Bring the attributes of a fitted model that are Dask arrays into memory; a large consensus is dropped.
+
+    It has one number per sample and landmark, which may not fit here.
+    """
+    if model.consensus_.nbytes > _LARGE:
+        del model.consensus_
+    there = {name: value for name, value in vars(model).items() if is_dask(value)}
+    for name, value in zip(there, import_dask().compute(*there.values()), strict=True):
+        setattr(model, name, value)
 
 
 class DaskSource:

@@ -14,6 +14,10 @@ from emvc.distributed import import_dask
 
 CHUNK_ROWS = 50_000
 """Rows of a chunk unless told otherwise."""
+FORMATS = (".h5", ".hdf5", ".npy", ".parquet", ".zarr")
+"""Endings of files that can be read in part."""
+NUMERIC = ("int", "uint", "float", "double", "halffloat", "bool")
+"""How the names of numeric types of Parquet begin."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class StoredView:
     read: Callable[[str, str | None, int, int], Any]
 
 
-def open_views(paths: Any, *, chunks: int = CHUNK_ROWS) -> Any:
+def open_views(paths: Any, *, chunks: int = CHUNK_ROWS, id_column: str | None = None) -> Any:
     """Open files as views without loading them.
 
     Parameters
@@ -38,6 +42,9 @@ def open_views(paths: Any, *, chunks: int = CHUNK_ROWS) -> Any:
         the file, which is needed if it holds several.
     chunks : int
         Rows per chunk. A block of rows needs about ``12 * (n_views + 1) * n_landmarks`` bytes per row.
+    id_column : str, optional
+        Column of the sample ids in Parquet files, which is no feature. Rows are matched by their order, whatever the
+        ids are.
 
     Returns
     -------
@@ -68,7 +75,7 @@ def open_views(paths: Any, *, chunks: int = CHUNK_ROWS) -> Any:
     named = dict(paths) if isinstance(paths, Mapping) else dict(enumerate(paths))
     if not named:
         raise ValueError("No views: no path was given.")
-    stored = {name: open_view(path) for name, path in named.items()}
+    stored = {name: open_view(path, id_column=id_column) for name, path in named.items()}
     first = next(iter(stored.values()))
     for view in stored.values():
         if view.shape[0] != first.shape[0]:
@@ -80,20 +87,35 @@ def open_views(paths: Any, *, chunks: int = CHUNK_ROWS) -> Any:
     return arrays if isinstance(paths, Mapping) else list(arrays.values())
 
 
-def open_view(path: Any) -> StoredView:
-    """Look at one file: its shape, its type, and how to read rows from it."""
+def split_path(path: Any) -> tuple[str, str | None]:
+    """Split ``"file::name"`` into the file and the array inside it.
+
+    Examples
+    --------
+    >>> split_path("data.h5::genes"), split_path("data.npy")
+    (('data.h5', 'genes'), ('data.npy', None))
+    """
     name, _, part = str(path).partition("::")
+    return name, part or None
+
+
+def open_view(path: Any, *, id_column: str | None = None) -> StoredView:
+    """Look at one file: its shape, its type, and how to read rows from it."""
+    name, part = split_path(path)
     if not Path(name).exists():
         raise FileNotFoundError(f"There is no file {name}.")
     suffix = Path(name).suffix.lower()
-    if suffix not in _OPENERS:
-        raise ValueError(f"{name}: cannot tell the format from the ending; use one of {', '.join(sorted(_OPENERS))}.")
-    shape, dtype, read = _OPENERS[suffix](name, part or None)
+    if suffix not in FORMATS:
+        raise ValueError(f"{name}: cannot tell the format from the ending; use one of {', '.join(FORMATS)}.")
+    if suffix == ".parquet":
+        shape, dtype, read = _open_parquet(name, part, id_column)
+    else:
+        shape, dtype, read = _OPENERS[suffix](name, part)
     if len(shape) != 2:
         raise ValueError(f"{path} must have two dimensions, got shape {tuple(shape)}.")
     if np.dtype(dtype).kind not in "fiub":
         raise ValueError(f"{path} is not numeric: its type is {dtype}.")
-    return StoredView(name, part or None, (int(shape[0]), int(shape[1])), np.dtype(dtype), read)
+    return StoredView(name, part, (int(shape[0]), int(shape[1])), np.dtype(dtype), read)
 
 
 def _as_dask(dask: Any, view: StoredView, size: int) -> Any:
@@ -217,39 +239,60 @@ def _parquet_files(path: str) -> list[tuple[str, int, Any]]:
     return opened
 
 
-def _open_parquet(path: str, part: str | None) -> _Opened:
+def parquet_columns(path: str) -> dict[str, str]:
+    """Return the columns of a Parquet file, or of a folder of them, with the names of their types."""
+    return {column.name: str(column.type) for column in _parquet_files(path)[0][2].schema_arrow}
+
+
+def read_column(path: str, name: str) -> list[str]:
+    """Return one column of a Parquet file, or of a folder of them, as text."""
+    return [
+        str(value) for _, _, file in _parquet_files(path) for value in file.read(columns=[name]).column(0).to_pylist()
+    ]
+
+
+def _open_parquet(path: str, part: str | None, id_column: str | None) -> _Opened:
     if part is not None:
         raise ValueError(f"{path}: '::{part}' has no meaning for Parquet files.")
     files = _parquet_files(path)
     names = files[0][2].schema_arrow.names
+    if id_column is not None and id_column not in names:
+        raise ValueError(f"{path} has no column {id_column!r} for the sample ids.")
     for name, _, file in files:
         if file.schema_arrow.names != names:
             raise ValueError(f"{name} has other columns than {files[0][0]}.")
         for column in file.schema_arrow:
             kind = str(column.type)
-            if not kind.startswith(("int", "uint", "float", "double", "halffloat", "bool")):
+            if column.name != id_column and not kind.startswith(NUMERIC):
                 raise ValueError(f"{name}: column {column.name!r} is not numeric but {kind}. Drop it first.")
-    return (sum(n_rows for _, n_rows, _ in files), len(names)), np.dtype(np.float64), _read_parquet
+    features = tuple(name for name in names if name != id_column)
+    shape = (sum(n_rows for _, n_rows, _ in files), len(features))
+    return shape, np.dtype(np.float64), _ParquetReader(features)
 
 
-def _read_parquet(path: str, part: str | None, start: int, stop: int) -> Any:
+@dataclass(frozen=True)
+class _ParquetReader:
     """Read a range of rows, by the row groups that hold them."""
-    del part
-    pieces, first = [], 0
-    for _, _, file in _parquet_files(path):
-        for group in range(file.num_row_groups):
-            last = first + file.metadata.row_group(group).num_rows
-            if first < stop and last > start:
-                table = file.read_row_group(group).slice(max(start - first, 0), min(stop, last) - max(start, first))
-                columns = [column.to_numpy(zero_copy_only=False).astype(np.float64) for column in table.columns]
-                pieces.append(np.column_stack(columns))
-            first = last
-    return np.concatenate(pieces)
+
+    features: tuple[str, ...]
+
+    def __call__(self, path: str, part: str | None, start: int, stop: int) -> Any:
+        del part
+        pieces, first = [], 0
+        for _, _, file in _parquet_files(path):
+            for group in range(file.num_row_groups):
+                last = first + file.metadata.row_group(group).num_rows
+                if first < stop and last > start:
+                    table = file.read_row_group(group, columns=list(self.features))
+                    table = table.slice(max(start - first, 0), min(stop, last) - max(start, first))
+                    columns = [table.column(name).to_numpy().astype(np.float64) for name in self.features]
+                    pieces.append(np.column_stack(columns))
+                first = last
+        return np.concatenate(pieces)
 
 
 _OPENERS: dict[str, Callable[[str, str | None], _Opened]] = {
     ".npy": _open_npy,
-    ".parquet": _open_parquet,
     ".zarr": _open_zarr,
     ".h5": _open_hdf5,
     ".hdf5": _open_hdf5,

@@ -74,7 +74,7 @@ class LocalSource:
 
     def describe(self, plan: Plan, dtype: Any) -> Rows:
         """Return the blocks with their chains."""
-        size = max(4096, _BLOCK_BYTES // (4 * plan.n_landmarks))
+        size = rows_per_block(plan.n_landmarks)
         starts = range(0, self.n_samples, size)
         parts = (np.arange(first, min(first + size, self.n_samples)) for first in starts)
         return LocalRows(block_tasks.make_block(self.take(part), int(part[0]), plan, dtype) for part in parts)
@@ -83,6 +83,11 @@ class LocalSource:
         """Return what a task finds in the blocks, joined along the samples."""
         del shape, dtype
         return np.concatenate(rows.apply(task, None))
+
+
+def rows_per_block(n_landmarks: int) -> int:
+    """Return the number of rows of a block of moderate size."""
+    return max(4096, _BLOCK_BYTES // (4 * n_landmarks))
 
 
 def choose_n_landmarks(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,6 +78,33 @@ class FileView:
 def is_id_name(name: str) -> bool:
     """Tell whether a column of this name holds the ids of the samples."""
     return name.strip().lower() in _ID_NAMES
+
+
+def find_id_column(
+    is_text: Mapping[str, bool], source: str, *, id_column: str | None, encode: bool = False
+) -> str | None:
+    """Return the column of the sample ids in a table: the given one, one named so, or a first column of text.
+
+    Parameters
+    ----------
+    is_text : dict of bool
+        Names of the columns in their order, and whether they hold text.
+    source : str
+        Name of the file, for messages.
+    id_column : str or None
+        The column that the user named.
+    encode : bool
+        Whether columns of text are features.
+    """
+    names = list(is_text)
+    if id_column is not None:
+        if id_column not in is_text:
+            raise ValueError(f"{source} has no column {id_column!r} for the sample ids.")
+        return id_column
+    known = [name for name in names if is_id_name(name)]
+    if known:
+        return known[0]
+    return names[0] if len(names) > 1 and is_text[names[0]] and not encode else None
 
 
 def is_label_name(name: str) -> bool:

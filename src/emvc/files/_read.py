@@ -11,10 +11,12 @@ from typing import Any
 from emvc._containers import align
 from emvc.files._arrays import orient, read_mat, read_npy, read_npz
 from emvc.files._base import FileView, check_values
+from emvc.files._stored import NeedsMemoryError, is_stored, open_stored, read_stored
 from emvc.files._tables import read_h5mu, read_parquet
 from emvc.files._text import read_text
+from emvc.out_of_core import split_path
 
-FORMATS = (".csv", ".tsv", ".npz", ".npy", ".mat", ".parquet", ".h5mu")
+FORMATS = (".csv", ".tsv", ".npz", ".npy", ".mat", ".parquet", ".h5mu", ".h5", ".hdf5", ".zarr")
 _MOST_NAMED = 5
 
 
@@ -25,7 +27,7 @@ class JoinedViews:
     Attributes
     ----------
     views : dict of arrays
-        By name; rows of NaN where a view does not have a sample.
+        By name; rows of NaN where a view does not have a sample. Dask arrays if they were left in their files.
     sample_ids : list of str
         Ids, or the numbers of the rows where the files have none.
     has_ids : bool
@@ -46,13 +48,15 @@ def read_views(
     id_column: str | None = None,
     header: bool | None = None,
     one_hot: bool = False,
+    chunks: int | None = None,
 ) -> JoinedViews:
     r"""Read views from files of any of the `FORMATS` and join them on the ids of the samples.
 
     Parameters
     ----------
     paths : sequence of paths
-        One or several files. Text and Parquet files are one view each; .npz, .mat and .h5mu files may hold several.
+        One or several files. .npz, .mat and .h5mu files may hold several views, all others hold one;
+        ``"file.h5::name"`` and ``"folder.zarr::name"`` name an array inside the file.
     id_column : str, optional
         Column of the sample ids in text and Parquet files. By default the first column, if it is named like one or
         holds text.
@@ -60,6 +64,9 @@ def read_views(
         Whether text files start with the names of the columns; found out by default.
     one_hot : bool
         Whether columns of text become one column of zeros and ones per category; else they are refused.
+    chunks : int, optional
+        Leaves the views in their files if the files allow it, as Dask arrays with so many rows per chunk: .npy,
+        .parquet, .zarr, .h5 and .hdf5 files with the same samples in the same order do. A note says why not.
 
     Raises
     ------
@@ -81,21 +88,50 @@ def read_views(
     """
     if not paths:
         raise ValueError("No files to read.")
+    notes = []
+    if chunks is not None:
+        try:
+            return _open(paths, id_column=id_column, one_hot=one_hot, chunks=chunks)
+        except NeedsMemoryError as reason:
+            notes.append(f"All files were read into memory: {reason}.")
     found = [view for path in paths for view in read_file(path, id_column=id_column, header=header, one_hot=one_hot)]
-    return join(found)
+    joined = join(found)
+    return replace(joined, notes=[*notes, *joined.notes])
+
+
+def _open(paths: Sequence[str | os.PathLike[str]], *, id_column: str | None, one_hot: bool, chunks: int) -> JoinedViews:
+    """Join views that stay in their files."""
+    for path in paths:
+        if not is_stored(path):
+            raise NeedsMemoryError(f"rows of {Path(path).name} cannot be read without the others")
+    if one_hot:
+        raise NeedsMemoryError("text has to be encoded")
+    try:
+        arrays, ids = open_stored(paths, id_column=id_column, chunks=chunks)
+    except ImportError as error:
+        raise NeedsMemoryError(str(error).rstrip(".")) from error
+    n_samples = {int(array.shape[0]) for _, array in arrays}
+    if len(n_samples) > 1:
+        raise NeedsMemoryError("they have different numbers of rows")
+    names = distinct_names([name for name, _ in arrays])
+    views = dict(zip(names, (array for _, array in arrays), strict=True))
+    sample_ids = list(ids) if ids is not None else [str(i) for i in range(n_samples.pop())]
+    return JoinedViews(views, sample_ids, ids is not None, [])
 
 
 def read_file(
     path: str | os.PathLike[str], *, id_column: str | None = None, header: bool | None = None, one_hot: bool = False
 ) -> list[FileView]:
     """Read the views of one file; see `read_views`."""
-    path = Path(path)
+    address, path = path, Path(split_path(path)[0])
     kind = path.suffix.lower()
     if kind not in FORMATS:
         raise ValueError(f"{path.name}: unknown kind of file {kind!r}; known are {', '.join(FORMATS)}.")
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")
-    if path.is_dir():
+    if kind in (".h5", ".hdf5", ".zarr"):
+        return [read_stored(address)]
+    if path.is_dir() and kind != ".parquet":
         raise IsADirectoryError(f"{path} is a folder, not a file.")
     if kind in (".csv", ".tsv"):
         return [read_text(path, id_column=id_column, header=header, encode=one_hot)]
@@ -152,10 +188,21 @@ def _check_overlap(named: Sequence[FileView]) -> None:
 
 
 def _with_distinct_names(found: Sequence[FileView]) -> list[FileView]:
+    names = distinct_names([view.name for view in found])
+    return [replace(view, name=name) for view, name in zip(found, names, strict=True)]
+
+
+def distinct_names(names: Sequence[str]) -> list[str]:
+    """Return names with a number where they appear again.
+
+    Examples
+    --------
+    >>> distinct_names(["gene", "lipid", "gene"])
+    ['gene', 'lipid', 'gene-2']
+    """
     seen: dict[str, int] = {}
     distinct = []
-    for view in found:
-        seen[view.name] = seen.get(view.name, 0) + 1
-        name = view.name if seen[view.name] == 1 else f"{view.name}-{seen[view.name]}"
-        distinct.append(replace(view, name=name))
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        distinct.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
     return distinct

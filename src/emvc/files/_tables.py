@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from emvc._containers import require
-from emvc.files._base import FileView, check_ids, check_values, is_id_name, one_hot
+from emvc.files._base import FileView, check_ids, check_values, find_id_column, one_hot
 
 
 def read_parquet(path: Path, *, id_column: str | None, encode: bool) -> FileView:
@@ -25,7 +25,8 @@ def read_parquet(path: Path, *, id_column: str | None, encode: bool) -> FileView
         raise ValueError(f"{source} cannot be read as a Parquet table ({str(error).splitlines()[0]}).") from None
     names = [str(name) for name in table.column_names]
     texts = {name: _texts(table.column(i)) for i, name in enumerate(names)}
-    owner = _id_column(names, texts, source, id_column=id_column, encode=encode)
+    is_text = {name: text is not None for name, text in texts.items()}
+    owner = find_id_column(is_text, source, id_column=id_column, encode=encode)
     parts, columns = [], []
     for i, name in enumerate(names):
         if name == owner:
@@ -60,19 +61,6 @@ def _numbers(column: Any, name: str, source: str) -> Any:
         return np.asarray(column.cast("double").to_numpy(), dtype=np.float64)
     except (TypeError, ValueError, NotImplementedError):  # those of pyarrow are among them
         raise ValueError(f"{source}: column {name!r} of type {column.type} is not numeric.") from None
-
-
-def _id_column(
-    names: list[str], texts: dict[str, list[str | None] | None], source: str, *, id_column: str | None, encode: bool
-) -> str | None:
-    if id_column is not None:
-        if id_column not in names:
-            raise ValueError(f"{source} has no column {id_column!r} for the sample ids.")
-        return id_column
-    known = [name for name in names if is_id_name(name)]
-    if known:
-        return known[0]
-    return names[0] if names and texts[names[0]] is not None and not encode and len(names) > 1 else None
 
 
 def read_h5mu(path: Path) -> list[FileView]:
