@@ -163,3 +163,22 @@ def test_certified_gap_is_not_worse_than_the_running_one(rng):
 def test_bad_configurations(solver, options, message):
     with pytest.raises(ValueError, match=message):
         solver(**options)
+
+
+def test_checks_get_closer_near_the_tolerance(rng):
+    solution = run(ADMM(tol=1e-4), Problem(random_transitions(rng, 2, 60), 0.3, 0.3))
+    steps = np.diff([0, *solution.history.iteration])
+    assert solution.status is Status.CONVERGED
+    assert set(steps) <= {1, 2, 5}
+    assert steps[0] == 5
+    for gap, step in zip(solution.history.gap[:-1], steps[1:], strict=True):
+        assert step == (1 if gap <= 2e-4 else 2 if gap <= 4e-4 else 5)
+
+
+def test_penalty_is_reconsidered_as_rarely_as_before(rng):
+    solution = run(ADMM(tol=1e-5, penalty=100.0), Problem(random_transitions(rng, 2, 60), 0.3, 0.3))
+    changes = [
+        i for i, change in zip(solution.history.iteration[1:], np.diff(solution.history.penalty), strict=True) if change
+    ]
+    assert changes
+    assert np.all(np.diff(changes) >= 5)

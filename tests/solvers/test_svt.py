@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from emvc.prox import NuclearNorm
-from emvc.solvers._svt import SingularValueThreshold, spectral_norm_bound
+from emvc.solvers._svt import SingularValueThreshold, _orthonormalize, spectral_norm_bound
 
 
 def low_rank_plus_noise(rng, n, m, rank, noise=0.01):
@@ -83,3 +83,58 @@ def test_full_and_partial_decompositions_agree(rng):
     ranks = [operator(matrix, threshold, out).rank for threshold in (1e-3, 1e-3, 8.0, 8.0, 1e3)]
     assert ranks == [np.sum(np.linalg.svdvals(matrix) > threshold) for threshold in (1e-3, 1e-3, 8.0, 8.0, 1e3)]
     assert not out.any()
+
+
+def test_a_missed_direction_is_recovered(rng):
+    n = 450
+    left, _ = np.linalg.qr(rng.standard_normal((n, n)))
+    right, _ = np.linalg.qr(rng.standard_normal((n, n)))
+    values = np.r_[np.full(20, 2.0), np.full(n - 20, 0.1)]
+    matrix = (left * values) @ right.T
+    operator, out = SingularValueThreshold(), np.empty((n, n))
+    operator(matrix, 1.0, out)
+    operator._left = np.ascontiguousarray(left[:, :17])  # three directions are gone, and nothing is left to find them
+    assert operator.recover(matrix - 0.5 * (left[:, :17] * values[:17]) @ right.T[:17]) == pytest.approx(2.0, rel=1e-3)
+    assert operator(matrix, 1.0, out).rank == 20
+    np.testing.assert_allclose(out, NuclearNorm().prox(matrix, 1.0), atol=1e-3)
+
+
+def test_nothing_is_recovered_from_an_exact_step(rng):
+    operator, out = SingularValueThreshold(), np.empty((50, 50))
+    matrix = rng.standard_normal((50, 50))
+    operator(matrix, 1e-3, out)  # of full rank: no block is carried on
+    assert operator.recover(matrix - out) == 0.0
+
+
+@pytest.mark.parametrize("careful", [False, True])
+def test_single_precision_inside_double(careful, rng):
+    n = 420
+    operator, out = SingularValueThreshold(single=True), np.empty((n, n))
+    operator.careful = careful
+    matrix = low_rank_plus_noise(rng, n, n, rank=30)
+    for _ in range(4):
+        result = operator(matrix, 1.0, out)
+    exact = NuclearNorm().prox(matrix, 1.0)
+    assert operator._left.dtype == np.float32
+    assert result.rank == np.linalg.matrix_rank(exact)
+    np.testing.assert_allclose(out, exact, atol=2e-5)
+
+
+def test_a_block_is_found_for_an_accuracy_without_the_gram_matrix(rng, monkeypatch):
+    n = 500
+    operator, out = SingularValueThreshold(accuracy=1e-10), np.empty((n, n))
+    monkeypatch.setattr(operator, "_by_gram", lambda *_: pytest.fail("decomposed the Gram matrix"))
+    left, _ = np.linalg.qr(rng.standard_normal((n, n)))
+    right, _ = np.linalg.qr(rng.standard_normal((n, n)))
+    # A wide range of singular values: the squares of the smallest are lost in those of the largest.
+    matrix = (left * np.r_[1.0, 0.5, 0.25, np.full(n - 3, 1e-4)]) @ right.T
+    for threshold in (0.7, 0.3, 0.1):
+        operator(matrix, threshold, out)
+        np.testing.assert_allclose(out, NuclearNorm().prox(matrix, threshold), atol=1e-10)
+
+
+def test_dependent_columns_get_a_basis():
+    block = np.outer(np.arange(1.0, 31.0), [1.0, 1.0, 1.0]) + 1e-9 * np.eye(30, 3)
+    basis = _orthonormalize(block)
+    np.testing.assert_allclose(basis.T @ basis, np.eye(3), atol=1e-12)
+    assert _orthonormalize(np.full((4, 2), np.nan)) is None

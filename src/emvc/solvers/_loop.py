@@ -37,6 +37,8 @@ class Check:
     rank: int
     penalty: float
     done: Status | None = None
+    wait: int | None = None
+    """Iterations until the next check, if not the usual number."""
 
 
 @dataclass
@@ -174,12 +176,13 @@ def run(
     history = History()
     start = time.perf_counter()
     state = solver.init(problem, rng if rng is not None else np.random.default_rng(0))
-    status, iteration = Status.MAX_ITER, 0
+    status, iteration, next_check = Status.MAX_ITER, 0, solver.check_every
     for iteration in range(1, max_iter + 1):
         state = solver.step(problem, state)
-        if iteration % solver.check_every and iteration != max_iter:
+        if iteration < next_check and iteration != max_iter:
             continue
         check = solver.check(problem, state)
+        next_check = iteration + (check.wait or solver.check_every)
         history.append(iteration, check, time.perf_counter() - start)
         if progress is not None:
             progress(iteration, check)

@@ -22,6 +22,9 @@ _EXACT_CHECK = 300  # up to this size the singular values of P cost less than th
 _EXACT_LIMIT = 1500  # up to this size they are worth computing where they may end the run
 _GRAM_TOL = 1e-4  # from this tolerance on the Gram matrix is accurate enough for that
 _EXACT_FINISH = 800  # up to this size the reported objective is exact
+_SINGLE_TOL = 1e-4  # from this tolerance on single precision does for a block of singular vectors
+_PAUSES = ((2.0, 1), (4.0, 2))  # iterations between checks while the gap is at most so many times the tolerance
+_MOST_FAILURES = 2  # proofs that may fail before thresholding becomes exact
 _IMBALANCE = 5.0  # residuals this far apart change the penalty
 _TINY = 1e-300
 
@@ -48,6 +51,17 @@ class SplitState:
     change: float = math.inf
     penalty_changes: int = 0
     bound: float = -math.inf
+    measures: Measures | None = None
+    """Those of the present iterate, if it was checked."""
+    objective: float = math.inf
+    multiplier_estimate: float = 1.0
+    """Estimate of the largest singular value of Z."""
+    failures: int = 0
+    """Proofs of the bound that failed because thresholding had missed a direction."""
+    wait: int = 0
+    """Iterations between the last check and the next, zero before the first."""
+    unbalanced: int = 0
+    """Iterations since the penalty was last reconsidered."""
 
     certified: bool = False
     """Whether the proven bound has seen the present multipliers."""
@@ -57,6 +71,7 @@ class SplitState:
         step = 1.0 / (self.penalty * self.low_rank_weight)
         self.spectrum = self.svt(self.low_rank_point, step, out=self.low_rank)
         self.certified = False
+        self.measures = None
 
     @property
     def multiplier_scale(self) -> float:
@@ -99,7 +114,7 @@ class SplitSolver(Generic[State]):
     relaxation : float
         Over-relaxation; 1 is plain ADMM.
     check_every : int
-        Iterations between two evaluations of the gap.
+        Iterations between two evaluations of the gap; fewer when it is close to the tolerance.
     max_penalty_changes : int
         Penalty changes before it is frozen.
     """
@@ -127,7 +142,7 @@ class SplitSolver(Generic[State]):
             "low_rank_point": mean.copy(),
             "low_rank": mean.copy(),
             "thresholds": np.zeros(problem.shape[0]),
-            "svt": SingularValueThreshold(),
+            "svt": SingularValueThreshold(single=self.tol >= _SINGLE_TOL),
             "spectrum": Thresholded(0.0, 0),
             "penalty": self.penalty * max(weight, LEAST_WEIGHT),
             "n_error_copies": n_error_copies,
@@ -142,29 +157,42 @@ class SplitSolver(Generic[State]):
         measures = self._measure(problem, state)
         bound = max(state.bound, _scaled_bound(state, measures))
         objective = self._upper_bound(problem, state, measures)
-        done = None
-        if relative_gap(objective, bound) <= self.tol:
+        done, estimate = None, relative_gap(objective, bound)
+        self._recover(state, careful=self._pause(estimate) < self.check_every)
+        if estimate <= self.tol:
             self._certify(state, measures)
             bound = state.bound
             if relative_gap(objective, bound) <= self.tol:
                 done = Status.CONVERGED
-        check = Check(
+        state.measures, state.objective = measures, objective
+        penalty = state.penalty
+        state.unbalanced += state.wait or self.check_every
+        if done is None and state.unbalanced >= self.check_every:
+            state.unbalanced = 0
+            self._balance(state, measures)
+        state.wait = self._pause(estimate)
+        return Check(
             objective=objective,
             gap=relative_gap(objective, bound),
             residual=math.sqrt(measures.low_rank_residual + measures.error_residual),
             rank=state.spectrum.rank,
-            penalty=state.penalty,
+            penalty=penalty,
             done=done,
+            wait=state.wait,
         )
-        if done is None:
-            self._balance(state, measures)
-        return check
+
+    def _pause(self, gap: float) -> int:
+        """Return the number of iterations until the next check: the closer to the tolerance, the fewer."""
+        closeness = gap / self.tol if self.tol > 0 else math.inf
+        return min(self.check_every, next((wait for limit, wait in _PAUSES if closeness <= limit), self.check_every))
 
     def finish(self, problem: Decomposition, state: State) -> Certificate:
         """Return the feasible consensus with its certified objective and bound."""
-        measures = self._measure(problem, state)
+        measures = state.measures if state.measures is not None else self._measure(problem, state)
         self._certify(state, measures)
-        objective = self._upper_bound(problem, state, measures, end=True)
+        objective = state.objective
+        if state.measures is None or min(problem.shape) <= _EXACT_FINISH:
+            objective = self._upper_bound(problem, state, measures, end=True)
         consensus = state.consensus.astype(np.float64, copy=False)
         if state.consensus.dtype != np.float64:
             consensus /= consensus.sum(axis=1, keepdims=True)
@@ -192,14 +220,22 @@ class SplitSolver(Generic[State]):
         state.certified = True
         norm = max(1.0, self._multiplier_norm(state))
         if norm > 1.0 + max(0.1 * self.tol, 1e-8):  # the block of the thresholding step has missed a direction
-            state.svt.forget()
+            state.failures += 1
+            if state.failures > _MOST_FAILURES or self.tol < _SINGLE_TOL:
+                state.svt.forget()
         state.bound = max(state.bound, _scaled_bound(state, measures) / norm)
 
     def _multiplier_norm(self, state: State) -> float:
         """Return a proven bound on the largest singular value of Z."""
         scale = state.multiplier_scale * state.low_rank_weight
         multiplier = scale * (state.low_rank_point.astype(np.float64) - state.low_rank)
-        return spectral_norm_bound(multiplier, slack=0.01 * self.tol)
+        return spectral_norm_bound(multiplier, slack=max(0.01 * self.tol, state.multiplier_estimate - 1.0))
+
+    def _recover(self, state: State, *, careful: bool) -> None:
+        """Look for singular vectors that the thresholding step has missed, and see by the way how large Z is."""
+        state.svt.careful = careful
+        largest = state.svt.recover(state.low_rank_point - state.low_rank)
+        state.multiplier_estimate = state.multiplier_scale * state.low_rank_weight * largest
 
     def _sizes(self, state: State) -> tuple[float, float]:
         """Return the squared Frobenius norms of the scaled multiplier of the nuclear norm and of the consensus."""

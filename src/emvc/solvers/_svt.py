@@ -4,7 +4,7 @@ For a matrix V and a threshold t the result is :math:`\sum_{s_i > t} (s_i - t) u
 
 1. nothing, when a norm bound proves that every singular value is at most t;
 2. a block of left singular vectors carried over from the last call and improved by one power step; it starts from
-   random vectors and grows with the rank;
+   columns of the matrix and grows with the rank;
 3. the eigenvectors of the Gram matrix V'V that belong to eigenvalues above t^2;
 4. all eigenvectors, which is what 3 amounts to when the rank is high.
 
@@ -23,14 +23,17 @@ import scipy.linalg
 from emvc._array import FloatArray
 
 _GUARD = 8  # least number of vectors kept beyond the rank, so that a growing rank is seen in time
-_GUARD_SHARE = 0.75  # and as a share of the rank: few iterations must do where the spectrum is dense
+_GUARD_SHARE = 0.5  # and as a share of the rank: few iterations must do where the spectrum is dense
 _SMALL = 400  # up to this number of columns the Gram matrix costs less than a larger block
-_FIRST_BLOCK = 64  # random vectors in the first try
+_FIRST_BLOCK = 64  # vectors in the first try
 _EARLY = 8  # calls in which a rank beyond the largest block is cut off
-_FRESH_STEPS = 2  # power steps of random vectors before they join the block
+_GROWTH = 4  # factor from one try to the next
+_ACCURATE_LIMIT = 0.1  # largest block, as a share of the columns, that is grown towards a given accuracy
 _SUBSPACE_LIMIT = 0.25  # beyond this share of the columns the Gram matrix is faster
 _ALL_OF_IT = 1500  # up to this size all eigenvectors take no longer than some
 _FULL_LIMIT = 0.35  # beyond this share all eigenvectors are faster than a subset
+_SOUGHT, _SOUGHT_STEPS = 16, 3  # vectors and power steps in the search for missed directions
+_LEAST = 1e-30
 _TINY = 1e-6  # smaller singular values, relative to the largest, are as good as zero in a carried block
 _POWER_STEPS = 8  # most steps towards a given accuracy before the Gram matrix is decomposed instead
 
@@ -51,10 +54,15 @@ class SingularValueThreshold:
     accuracy : float, optional
         Largest error, in spectral norm, for the block method to be trusted; it takes several power steps to get there.
         None takes one step per call and leaves the judgement to the caller, who sees matrices that change slowly.
+    single : bool
+        Whether the block method may work in single precision.
     """
 
-    def __init__(self, *, accuracy: float | None = None) -> None:
+    def __init__(self, *, accuracy: float | None = None, single: bool = False) -> None:
         self.accuracy = accuracy
+        self.single = single
+        self.careful = False
+        """Whether the block takes two power steps instead of one."""
         self._left: FloatArray | None = None
         self._caution = 1
         self._full = False
@@ -67,6 +75,23 @@ class SingularValueThreshold:
         self._exact = True
         self._caution = min(2 * self._caution, 2**10)
 
+    def recover(self, rest: FloatArray) -> float:
+        """Look for directions that the block has missed in what the last call took away, and add them to the block.
+
+        There they have singular values above the threshold, all others are at most at it: a few power steps find them.
+        Returns an estimate of the largest singular value, which is never above it; zero if thresholding was exact.
+        """
+        if self._left is None:
+            return 0.0
+        rest = rest.astype(self._left.dtype, copy=False)
+        vectors = np.random.default_rng(rest.shape[1]).standard_normal((rest.shape[1], _SOUGHT)).astype(rest.dtype)
+        for _ in range(_SOUGHT_STEPS):
+            basis = _orthonormalize(rest.T @ (rest @ vectors))
+            vectors = vectors if basis is None else basis
+        images = rest @ vectors
+        self._left = np.hstack([self._left, _unit_columns(images)])
+        return float(np.linalg.norm(images, 2))
+
     def _guard(self, rank: int) -> int:
         return self._caution * (_GUARD + int(_GUARD_SHARE * rank))
 
@@ -76,41 +101,57 @@ class SingularValueThreshold:
             out[...] = 0.0
             return Thresholded(0.0, 0)
         self._calls += 1
-        found = self._by_subspace(matrix, threshold)
-        if found is None and not self._exact and matrix.shape[1] > _SMALL:
-            found = self._by_larger_block(matrix, threshold)
+        found = self._by_block(matrix.astype(np.float32, copy=False) if self.single else matrix, threshold)
         if found is None:
             found = self._by_gram(matrix, threshold)
         images, vectors, values = found
-        np.matmul(images * (1.0 - threshold / values), vectors.T, out=out)
-        return Thresholded(float(np.sum(values - threshold)), len(values))
+        shrunk = images * (1.0 - threshold / values).astype(images.dtype, copy=False)
+        if shrunk.dtype == out.dtype:
+            np.matmul(shrunk, vectors.T, out=out)
+        else:
+            out[...] = shrunk @ vectors.T
+        return Thresholded(float(np.sum(values - threshold, dtype=np.float64)), len(values))
+
+    def _by_block(self, matrix: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """Return images, right vectors and singular values above the threshold from the block, or None."""
+        if self._left is not None and self._left.dtype != matrix.dtype:
+            self._left = self._left.astype(matrix.dtype)
+        full = self._left is not None and self._left.shape[1] >= self._most(matrix)
+        found = self._by_subspace(matrix, threshold, truncate=full and self._early)
+        if found is None and matrix.shape[1] > _SMALL and (self.accuracy is not None or not self._exact):
+            found = self._by_larger_block(matrix, threshold)
+        return found
+
+    @property
+    def _early(self) -> bool:
+        """Whether iterates need not be accurate yet."""
+        return self._calls <= _EARLY and self.accuracy is None and not self._exact
+
+    def _most(self, matrix: FloatArray) -> int:
+        """Return the largest sensible block."""
+        return int((_SUBSPACE_LIMIT if self.accuracy is None else _ACCURATE_LIMIT) * matrix.shape[1])
 
     def _by_larger_block(
         self, matrix: FloatArray, threshold: float
     ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-        """Add random vectors to the block, or start one, until the rank fits: early iterates need not be accurate."""
-        n_columns = matrix.shape[1]
+        """Start a block of some columns of the matrix, or add random vectors to it, until the rank fits.
+
+        Early on a rank beyond the largest block is cut off.
+        """
+        n_columns, most = matrix.shape[1], self._most(matrix)
         rng = np.random.default_rng(n_columns)
-        most = int(_SUBSPACE_LIMIT * n_columns)
         while True:
             present = 0 if self._left is None else self._left.shape[1]
-            size = min(present or _FIRST_BLOCK, most - present)
+            size = min((_GROWTH - 1) * present or _FIRST_BLOCK, most - present)
             if size < _GUARD:
-                found = (
-                    self._by_subspace(matrix, threshold, truncate=True) if self._calls <= _EARLY and present else None
-                )
+                found = self._by_subspace(matrix, threshold, truncate=True) if self._early and present else None
                 self._left = None if found is None else self._left
                 return found
-            fresh = rng.standard_normal((n_columns, size)).astype(matrix.dtype)
-            for _ in range(_FRESH_STEPS):
-                basis = _orthonormalize(matrix.T @ (matrix @ fresh))
-                if basis is None:
-                    self._left = None
-                    return None
-                fresh = basis
-            images = matrix @ fresh
-            images /= np.linalg.norm(images, axis=0)
-            self._left = images if self._left is None else np.hstack([self._left, images])
+            if self._left is None:
+                self._left = _unit_columns(matrix[:, np.linspace(0, n_columns - 1, size).astype(np.intp)])
+            else:
+                fresh = rng.standard_normal((n_columns, size)).astype(matrix.dtype)
+                self._left = np.hstack([self._left, _unit_columns(matrix @ fresh)])
             found = self._by_subspace(matrix, threshold)
             if found is not None:
                 return found
@@ -128,6 +169,11 @@ class SingularValueThreshold:
         if self._left is None:
             return None
         block = matrix.T @ self._left
+        if self.careful:
+            basis = _orthonormalize(block)
+            if basis is None:
+                return None
+            block = matrix.T @ (matrix @ basis)
         for _ in range(1 if self.accuracy is None else _POWER_STEPS):
             basis = _orthonormalize(block)
             if basis is None:
@@ -141,22 +187,20 @@ class SingularValueThreshold:
             n_kept = min(above + self._guard(above), len(values))
             order = np.arange(len(values) - n_kept, len(values))[::-1]
             rotation, values = rotation[:, order], values[order]
-            basis, images = basis @ rotation, images @ rotation
+            basis, images = basis @ rotation[:, :above], images @ rotation
             if self.accuracy is None:
                 break
             block = matrix.T @ images
-            if _block_error(block, basis, values, threshold, above) <= self.accuracy:
+            if _block_error(block, basis, values, threshold) <= self.accuracy:
                 break
         else:
             return None
         self._left = images / np.maximum(values, _TINY * values[0])
         lacking = above + self._guard(above) - n_kept
         if lacking > 0 and self.accuracy is None and not truncate:  # the rank has grown, and with it the guard
-            fresh = matrix @ np.random.default_rng(above).standard_normal((matrix.shape[1], lacking)).astype(
-                matrix.dtype
-            )
-            self._left = np.hstack([self._left, fresh / np.linalg.norm(fresh, axis=0)])
-        return images[:, :above], basis[:, :above], values[:above]
+            fresh = np.random.default_rng(above).standard_normal((matrix.shape[1], lacking)).astype(matrix.dtype)
+            self._left = np.hstack([self._left, _unit_columns(matrix @ fresh)])
+        return images[:, :above], basis, values[:above]
 
     def _by_gram(self, matrix: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Decompose the Gram matrix: all of it when the last rank was high, because that has the faster driver."""
@@ -182,31 +226,38 @@ class SingularValueThreshold:
         return images, above, values
 
 
-def _block_error(block: FloatArray, basis: FloatArray, values: FloatArray, threshold: float, rank: int) -> float:
+def _block_error(block: FloatArray, basis: FloatArray, values: FloatArray, threshold: float) -> float:
     """Return how far the thresholded block can be from the truth, in spectral norm, by its residuals.
 
     A vector with residual r turns by at most r / (s^2 - t^2) out of the space of values above t, which costs
     (s - t) times as much; leaving it out costs s - t.
     """
+    rank = basis.shape[1]
     kept = values[:rank]
-    residuals = np.linalg.norm(block[:, :rank] - basis[:, :rank] * kept**2, axis=0)
+    residuals = np.linalg.norm(block[:, :rank] - basis * kept**2, axis=0)
     return float(np.max(np.minimum(kept - threshold, residuals / (kept + threshold)), initial=0.0))
 
 
-def _orthonormalize(block: FloatArray) -> FloatArray | None:
-    """Return an orthonormal basis of the columns by Cholesky QR, or None if they are close to dependent.
+def _unit_columns(matrix: FloatArray) -> FloatArray:
+    """Return columns of unit length."""
+    return np.asarray(matrix / np.maximum(np.linalg.norm(matrix, axis=0), _LEAST))
 
-    Its columns are images of singular vectors around and above the threshold, whose singular values differ by a small
-    factor, so squaring the condition number is harmless here and much faster than Householder QR.
+
+def _orthonormalize(block: FloatArray) -> FloatArray | None:
+    """Return an orthonormal basis of the columns, by Cholesky QR unless they are close to dependent.
+
+    Columns are mostly images of singular vectors around and above the threshold, whose singular values differ by a
+    small factor, so squaring the condition number is harmless and much faster than Householder QR.
     """
     try:
         factor = np.linalg.cholesky(block.T @ block)
     except np.linalg.LinAlgError:
-        return None
+        factor = np.zeros((1, 1), dtype=block.dtype)
     diagonal = np.diag(factor)
-    if diagonal.min() <= 1e-5 * diagonal.max():
-        return None
-    return np.asarray(block @ np.linalg.inv(factor).T)
+    if diagonal.min() > 1e-5 * diagonal.max():
+        return np.asarray(block @ np.linalg.inv(factor).T)
+    basis, triangle = np.linalg.qr(block)
+    return np.asarray(basis) if np.all(np.isfinite(triangle)) else None
 
 
 def _norm_bound(matrix: FloatArray) -> float:
@@ -231,7 +282,7 @@ def spectral_norm_bound(matrix: FloatArray, guess: float = 1.0, slack: float = 0
 def gram_norm_bound(gram: FloatArray, guess: float = 1.0, slack: float = 0.0) -> float | None:
     """Return the bound of `spectral_norm_bound` from the Gram matrix, or None if ``guess`` is far below the norm."""
     rounding = 4.0 * len(gram) * float(np.finfo(np.float64).eps)
-    for excess in (rounding, 1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1):
+    for excess in (rounding, 1e-9, 1e-7, 1e-5, 1e-4, 2e-4, 5e-4, 1e-3, 1e-2, 1e-1):
         if excess < slack:
             continue
         bound = guess * (1.0 + excess)
