@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from emvc import AMGL, EMVC, RMSC, BestSingleView, CoRegularized, FeatureConcatenation, KernelAddition
-from emvc.estimators import _base, _solve
+from emvc.estimators import _solve
 from emvc.metrics import clustering_accuracy, clustering_scores
 from emvc.solvers import ADMM, ALM
 
@@ -262,15 +262,6 @@ def test_threads_change_nothing(rng, dtype, rounding):
     for model in models[1:]:
         np.testing.assert_array_equal(model.labels_, models[0].labels_)
         np.testing.assert_allclose(model.consensus_, models[0].consensus_, rtol=0, atol=rounding)
-
-
-def test_thread_limits_are_restored():
-    import numba
-
-    before = numba.get_num_threads()
-    with _base.limit_threads(1):
-        assert numba.get_num_threads() == 1
-    assert numba.get_num_threads() == before
 
 
 def test_too_large_for_memory(monkeypatch, blobs):

@@ -1,11 +1,11 @@
 import array_api_strict
-import numba
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
 from conftest import random_transitions
+from emvc._threads import use_threads
 from emvc.kernels import fused, neighbors, reference
 
 
@@ -88,13 +88,12 @@ def test_reference_follows_the_array_api(rng):
 def test_sums_do_not_depend_on_threads(rng):
     state = make_state(rng, 2, 130, 90, 2, 2)
     results = []
-    for threads in (1, numba.config.NUMBA_NUM_THREADS):
-        before = numba.get_num_threads()
-        numba.set_num_threads(threads)
-        results.append(fused.sweep(**copied(state), thresholds=np.zeros(130), relaxation=1.6, ratio=1.0))
-        numba.set_num_threads(before)
-    for one, other in zip(*results, strict=True):
-        np.testing.assert_array_equal(one, other)
+    for threads in (1, 2, 4):
+        with use_threads(threads):
+            results.append(fused.sweep(**copied(state), thresholds=np.zeros(130), relaxation=1.6, ratio=1.0))
+    for others in results[1:]:
+        for one, other in zip(results[0], others, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 @given(

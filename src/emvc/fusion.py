@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from emvc._array import BoolArray, FloatArray
-from emvc.graphs import local_graph, transition_matrix
+from emvc.graphs import local_graph, transition_matrix, weighted_mean
 from emvc.screening import MISMATCHED, between_observed, disagreement, spare_the_many, standardize
 from emvc.spectral import leading_eigenvectors
 
@@ -75,7 +75,7 @@ class Chains:
     @property
     def mean(self) -> FloatArray:
         """The weighted mean of the chains: what plain averaging gives."""
-        return np.asarray(np.average(self.transitions, axis=0, weights=self.weights))
+        return weighted_mean(self.transitions, self.weights)
 
 
 def fuse(
@@ -288,7 +288,7 @@ def correlation_shrinkage(distances: Sequence[FloatArray]) -> FloatArray:
 def _observed_mean(transitions: FloatArray, observed: BoolArray, weights: FloatArray) -> FloatArray:
     """Return the mean chain over the views that show both samples, row-stochastic."""
     if observed.all():
-        return np.asarray(np.average(transitions, axis=0, weights=weights))
+        return weighted_mean(transitions, weights)
     n_samples = len(observed)
     total, count = np.zeros((n_samples, n_samples)), np.zeros((n_samples, n_samples))
     for chain, seen, weight in zip(transitions, observed.T, weights, strict=True):

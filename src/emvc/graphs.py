@@ -19,7 +19,7 @@ see a shift.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,12 +28,12 @@ import scipy.sparse
 
 from emvc import kernels
 from emvc._array import FloatArray, IntArray
+from emvc._threads import matmul
 from emvc._validation import View, check_affinity, check_choice
 
 Affinity = Callable[[Any], Any]
 
 SCALES = ("auto", "unit", "zscore", None)
-_CHUNK_BYTES = 32 * 2**20
 _SELF_TUNING_NEIGHBOR = 7
 _HEAVY_TAILS = 30.0  # kurtosis; text has 50 and more, other features rarely 10
 _SIMILAR_VARIANCES = 4.0
@@ -165,13 +165,8 @@ def squared_distances(view: View) -> FloatArray:
     if not scipy.sparse.issparse(view):
         view = view - view.mean(axis=0)  # no effect on distances, but less cancellation
     norms = _squared_norms(view)
-    distances: FloatArray = _product(view, view)
-    distances *= -2.0
-    for rows in row_chunks(*distances.shape):
-        block = distances[rows]
-        scale = norms[rows, None] + norms
-        block += scale
-        block[block <= _ROUNDING * scale] = 0.0
+    distances: FloatArray = np.ascontiguousarray(_product(view, view), dtype=np.float64)
+    kernels.neighbors.to_squared_distances(distances, norms, norms, _ROUNDING)
     np.fill_diagonal(distances, 0.0)
     return distances
 
@@ -181,24 +176,16 @@ def squared_distances_between(one: View, other: View) -> FloatArray:
     if not scipy.sparse.issparse(one) and not scipy.sparse.issparse(other):
         middle = other.mean(axis=0)  # as in squared_distances
         one, other = one - middle, other - middle
-    scale = _squared_norms(one)[:, None] + _squared_norms(other)
-    squares = _product(one, other)
-    squares *= -2.0
-    squares += scale
-    squares[squares <= _ROUNDING * scale] = 0.0
+    squares = np.ascontiguousarray(_product(one, other), dtype=np.float64)
+    kernels.neighbors.to_squared_distances(squares, _squared_norms(one), _squared_norms(other), _ROUNDING)
     return squares
 
 
 def _product(one: View, other: View) -> FloatArray:
+    if not scipy.sparse.issparse(one) and not scipy.sparse.issparse(other):
+        return matmul(one, other.T)
     product = one @ other.T
     return np.asarray(product.toarray() if scipy.sparse.issparse(product) else product)
-
-
-def row_chunks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Yield row ranges whose blocks take a bounded amount of memory."""
-    size = max(1, _CHUNK_BYTES // (8 * n_columns))
-    for start in range(0, n_rows, size):
-        yield slice(start, min(start + size, n_rows))
 
 
 def _median_distance(squares: FloatArray) -> float:
@@ -410,3 +397,15 @@ def transition_matrix(affinity: FloatArray, out: FloatArray | None = None) -> Fl
     degree = out.sum(axis=1, keepdims=True)
     out /= degree
     return out
+
+
+def weighted_mean(matrices: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the weighted mean of matrices, in their precision and without a copy of them.
+
+    Examples
+    --------
+    >>> weighted_mean(np.array([[[1.0, 2.0]], [[4.0, 2.0]]]), np.array([2.0, 1.0]))
+    array([[2., 2.]])
+    """
+    mean = (weights / weights.sum()).astype(matrices.dtype) @ matrices.reshape(len(matrices), -1)
+    return np.asarray(mean.reshape(matrices.shape[1:]))

@@ -310,13 +310,11 @@ def disagreement(transitions: FloatArray, observed: BoolArray) -> FloatArray:
     scores = np.zeros((n_samples, n_views))
     if n_views < 2:
         return scores
-    total = np.zeros((n_samples, n_samples))
     count = observed.sum(axis=1)
-    for k in range(n_views):
-        total += between_observed(transitions[k], observed[:, k])
-    for k in range(n_views):
-        own = between_observed(transitions[k], observed[:, k])
-        others = row_stochastic(total - own)
+    seen = [between_observed(transitions[k], observed[:, k]) for k in range(n_views)]
+    total = sum(seen[1:], seen[0]) if n_views > 2 else None
+    for k, own in enumerate(seen):
+        others = row_stochastic(total - own if total is not None else seen[1 - k])
         comparable = observed[:, k] & (count - observed[:, k] > 0)
         scores[:, k] = np.where(comparable, 1.0 - _two_step_overlap(own, others), 0.0)
     return np.asarray(np.clip(scores, 0.0, 1.0))
@@ -357,4 +355,6 @@ def between_observed(matrix: FloatArray, observed: BoolArray) -> FloatArray:
 def row_stochastic(matrix: FloatArray) -> FloatArray:
     """Return a matrix with rows divided by their sums; rows of zeros stay zero."""
     sums = matrix.sum(axis=1, keepdims=True)
+    if np.all(np.abs(sums - 1.0) <= 1e-12):
+        return matrix
     return np.asarray(matrix / np.where(sums > 0, sums, 1.0))

@@ -92,7 +92,7 @@ def select(
     model = EMVC() if estimator is None else clone(estimator)
     checked = check_views(views, allow_missing=True, precomputed=model._is_precomputed())
     rng = check_generator(random_state)
-    with limit_threads(model.n_jobs, checked.n_samples):
+    with limit_threads(model.n_jobs):
         if isinstance(n_clusters, str) or not np.isscalar(n_clusters):
             candidates = None if isinstance(n_clusters, str) else [int(c) for c in n_clusters]  # type: ignore[union-attr]
             number, confidence, evidence = choose_n_clusters(model._prepare(checked, WIDTH).chains, candidates, rng)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from emvc import graphs, persistence, results
 from emvc._array import FloatArray, IntArray
+from emvc._threads import n_cores, use_threads
 from emvc._validation import (
     Views,
     check_choice,
@@ -23,8 +23,6 @@ from emvc._validation import (
     check_n_clusters,
     check_views,
 )
-
-_FEW_SAMPLES = 600
 
 
 class MultiViewClusterer(ClusterMixin, BaseEstimator):
@@ -147,28 +145,13 @@ class GraphOptions(MultiViewClusterer):
 
 
 @contextmanager
-def limit_threads(n_jobs: int | None, n_samples: int | None = None) -> Iterator[None]:
-    """Run the block with ``n_jobs`` threads in BLAS, OpenMP and the compiled loops.
-
-    None leaves the libraries' own settings alone, but for few samples: there the threads of BLAS wait for each other
-    longer than they work, above all on a busy machine.
-    """
-    if n_jobs is None:
-        few = n_samples is not None and n_samples <= _FEW_SAMPLES
-        with threadpool_limits(1) if few else nullcontext():
-            yield
-        return
-    import numba
-
-    most = numba.config.NUMBA_NUM_THREADS
-    wanted = check_integer(n_jobs, "n_jobs", least=-1)
-    if wanted == 0:
-        raise ValueError("n_jobs must not be 0; use None for the default or -1 for all cores.")
-    threads = most if wanted < 0 else wanted
-    before = numba.get_num_threads()
-    with threadpool_limits(threads):
-        numba.set_num_threads(min(threads, most))
-        try:
-            yield
-        finally:
-            numba.set_num_threads(before)
+def limit_threads(n_jobs: int | None) -> Iterator[None]:
+    """Run the block with ``n_jobs`` threads; None means as many as BLAS would use (see `emvc._threads`)."""
+    number = None
+    if n_jobs is not None:
+        wanted = check_integer(n_jobs, "n_jobs", least=-1)
+        if wanted == 0:
+            raise ValueError("n_jobs must not be 0; use None for the default or -1 for all cores.")
+        number = n_cores() if wanted < 0 else wanted
+    with use_threads(number):
+        yield

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_memory as remember
 
 from emvc._array import FloatArray
 from emvc._validation import Views, check_choice, check_integer, check_memory, check_number
@@ -36,7 +37,7 @@ class CoRegularized(GraphOptions):
         Whether embeddings are drawn towards each other or towards a common one.
     lam : float, default=0.01
         Weight of the agreement; its authors suggest 0.01 to 0.05.
-    affinity, n_neighbors, scale, n_init, random_state
+    affinity, n_neighbors, scale, n_init, random_state, memory
         As for `EMVC`; ``affinity="auto"`` is ``"rbf"``.
     max_iter : int, default=100
         Most rounds over the views.
@@ -78,6 +79,7 @@ class CoRegularized(GraphOptions):
         max_iter: int = 100,
         tol: float = 1e-6,
         random_state: Any = None,
+        memory: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.kind = kind
@@ -89,6 +91,7 @@ class CoRegularized(GraphOptions):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.memory = memory
 
     def _fit(self, views: Views, n_clusters: int, rng: np.random.Generator) -> dict[str, Any]:
         check_choice(self.kind, "kind", ("pairwise", "centroid"))
@@ -98,7 +101,7 @@ class CoRegularized(GraphOptions):
         shape = (views.n_samples, views.n_samples)
         check_memory(len(views.arrays) + 4, shape, advice="Cluster a subset of the samples or use fewer views.")
         similarities = [normalized_affinity(s) for s in self._affinities(views, n_clusters)]
-        rounds = _pairwise if self.kind == "pairwise" else _centroid
+        rounds = remember(self.memory).cache(_pairwise if self.kind == "pairwise" else _centroid)
         joined, objective = rounds(similarities, n_clusters, lam, max_iter, tol)
         points = scale_rows(joined)
         return {

@@ -344,7 +344,7 @@ class EMVC(GraphOptions):
                 fitted = fit_landmarks(LocalSource(views), self._landmark_options(n_clusters, number), rng)
             return {**fitted, "_training": keep_training(views, self._n_neighbors(views.n_samples, n_clusters))}
         check_memory(n_matrices, shape, advice="Cluster a subset of the samples or use fewer views.")
-        with limit_threads(self.n_jobs, views.n_samples):
+        with limit_threads(self.n_jobs):
             preparation = self._prepare(views, n_clusters)
             chains, n_kept = preparation.chains, len(preparation.kept)
             alone = chains.n_effective < 2
@@ -394,7 +394,7 @@ class EMVC(GraphOptions):
         check_choice(self.n_clusters, "n_clusters", ("auto",))
         if views.n_samples > _MOST_COUNTED:
             views = take(views, np.linspace(0, views.n_samples - 1, _MOST_COUNTED).astype(np.intp))
-        with limit_threads(self.n_jobs, views.n_samples):
+        with limit_threads(self.n_jobs):
             number, confidence, evidence = choose_n_clusters(self._prepare(views, WIDTH).chains, None, rng)
         return number, {"n_clusters_confidence_": confidence, "n_clusters_evidence_": evidence}
 

@@ -106,7 +106,7 @@ class RMSC(GraphOptions):
         shape = (views.n_samples, views.n_samples)
         check_memory(3 * len(views.arrays) + 8, shape, advice="Cluster a subset of the samples or use fewer views.")
         solver = EntrywiseADMM(tol=tol) if self.solver == "admm" else EntrywiseALM(tol=_ALM_TOL * tol)
-        with limit_threads(self.n_jobs, views.n_samples):
+        with limit_threads(self.n_jobs):
             transitions = stack_transitions(self._affinities(views, n_clusters), len(views.arrays), views.n_samples)
             problem = EntrywiseProblem(transitions, lam)
             solution = solve(solver, problem, name="RMSC", max_iter=max_iter, memory=self.memory, verbose=self.verbose)

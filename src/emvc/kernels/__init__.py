@@ -7,6 +7,7 @@ for NumPy arrays. ``neighbors`` has what is done once per graph. Both are compil
 from __future__ import annotations
 
 import importlib
+import threading
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -15,10 +16,13 @@ from emvc.kernels import reference
 if TYPE_CHECKING:
     from emvc.kernels import fused, neighbors
 
+_loading = threading.Lock()
+
 __all__ = ["fused", "neighbors", "reference"]
 
 
 def __getattr__(name: str) -> ModuleType:
     if name in ("fused", "neighbors"):  # numba takes longer to import than everything else together
-        return importlib.import_module(f"emvc.kernels.{name}")
+        with _loading:  # by one thread: imports of numba that meet its compiler can wait for each other forever
+            return importlib.import_module(f"emvc.kernels.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

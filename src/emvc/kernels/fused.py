@@ -6,13 +6,15 @@ depend on the number of threads. Signatures and meaning are those of `emvc.kerne
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numpy.typing import NDArray
 
 from emvc._array import FloatArray
+from emvc._threads import run_ranges
 from emvc.kernels.reference import Evaluation
 
 _BLOCK = 32  # rows handled by one task; fixed, because it sets the order of summation
@@ -52,16 +54,16 @@ def _simplex_threshold(row: Any, start: float) -> float:
     return theta
 
 
-@njit(cache=True, fastmath=True, parallel=True)
-def _project(x: Any, out: Any, thresholds: Any) -> None:
-    for i in prange(x.shape[0]):
+@njit(cache=True, fastmath=True, nogil=True)
+def _project(x: Any, out: Any, thresholds: Any, first: int, last: int) -> None:
+    for i in range(first, last):
         theta = _simplex_threshold(x[i], thresholds[i])
         thresholds[i] = theta
         for j in range(x.shape[1]):
             out[i, j] = max(x[i, j] - theta, 0.0)
 
 
-@njit(cache=True, fastmath=True, parallel=True)
+@njit(cache=True, fastmath=True, nogil=True)
 def _sweep(  # noqa: PLR0912
     transitions: Any,
     consensus: Any,
@@ -80,6 +82,8 @@ def _sweep(  # noqa: PLR0912
     row_squares: Any,
     column_squares: Any,
     changes: Any,
+    first: int,
+    last: int,
 ) -> None:
     real = transitions.dtype.type
     n_views, n, m = transitions.shape
@@ -88,7 +92,7 @@ def _sweep(  # noqa: PLR0912
     divisor = real(1.0 / (low_rank_weight + n_rows + n_columns))
     gain, keep, swap = real(relaxation), real(1.0 - relaxation), real(ratio - (1.0 - relaxation))
     forth, back = real(low_rank_weight * (1.0 + ratio)), real(low_rank_weight * ratio)
-    for block in prange(column_squares.shape[0]):
+    for block in range(first, last):
         target = np.empty(m, transitions.dtype)
         for i in range(block * _BLOCK, min((block + 1) * _BLOCK, n)):
             for j in range(m):
@@ -139,7 +143,7 @@ def _sweep(  # noqa: PLR0912
                     column_squares[block, k, j] += seen * observed_columns[k, j] * value * value
 
 
-@njit(cache=True, fastmath=True, parallel=True)
+@njit(cache=True, fastmath=True, nogil=True)
 def _alm_sweep(
     transitions: Any,
     consensus: Any,
@@ -157,10 +161,12 @@ def _alm_sweep(
     row_squares: Any,
     column_squares: Any,
     sums: Any,
+    first: int,
+    last: int,
 ) -> None:
     n_views, n, m = transitions.shape
     divisor = 1.0 / (1 + n_views)
-    for block in prange(column_squares.shape[0]):
+    for block in range(first, last):
         target = np.empty(m)
         for i in range(block * _BLOCK, min((block + 1) * _BLOCK, n)):
             for j in range(m):
@@ -198,7 +204,7 @@ def _alm_sweep(
             sums[0, i], sums[1, i] = total, residual
 
 
-@njit(cache=True, fastmath=True, parallel=True)
+@njit(cache=True, fastmath=True, nogil=True)
 def _evaluate(
     transitions: Any,
     consensus: Any,
@@ -214,10 +220,12 @@ def _evaluate(
     row_squares: Any,
     column_squares: Any,
     sums: Any,
+    first: int,
+    last: int,
 ) -> None:
     n_views, n, m = transitions.shape
     n_rows, n_columns = row_points.shape[0], column_points.shape[0]
-    for block in prange(column_squares.shape[0]):
+    for block in range(first, last):
         slack = np.empty(m)
         for i in range(block * _BLOCK, min((block + 1) * _BLOCK, n)):
             inner, groups, low = 0.0, 0.0, 0.0
@@ -262,13 +270,13 @@ def project_simplex(x: NDArray[Any], thresholds: FloatArray | None = None) -> ND
     out = np.empty_like(x)
     if thresholds is None:
         thresholds = x.mean(axis=1) - 1.0 / x.shape[1]  # the root if no entry is cut off, else below it
-    _project(x, out, thresholds)
+    run_ranges(partial(_project, x, out, thresholds), len(x), least=_BLOCK)
     return out
 
 
-@njit(cache=True, fastmath=True, parallel=True)
-def _largest_difference(one: Any, other: Any, largest: Any) -> None:
-    for i in prange(one.shape[0]):
+@njit(cache=True, fastmath=True, nogil=True)
+def _largest_difference(one: Any, other: Any, largest: Any, first: int, last: int) -> None:
+    for i in range(first, last):
         value = 0.0
         for j in range(one.shape[1]):
             value = max(value, abs(one[i, j] - other[i, j]))
@@ -278,7 +286,7 @@ def _largest_difference(one: Any, other: Any, largest: Any) -> None:
 def largest_difference(one: FloatArray, other: FloatArray) -> float:
     """Return the largest absolute entry of the difference of two matrices."""
     largest = np.empty(one.shape[0])
-    _largest_difference(one, other, largest)
+    run_ranges(partial(_largest_difference, one, other, largest), len(one), least=_BLOCK)
     return float(largest.max())
 
 
@@ -307,11 +315,13 @@ def sweep(
     dtype = transitions.dtype
     observed_rows, observed_columns = observed_rows.astype(dtype), observed_columns.astype(dtype)
     column_removed = (observed_columns[: len(column_scale)] * (1.0 - column_scale)).astype(dtype)
-    _sweep(
+    work = partial(
+        _sweep,
         transitions, consensus, low_rank_point, low_rank, row_points, row_scale, column_points, column_removed,
         thresholds, observed_rows, observed_columns, relaxation, ratio, low_rank_weight,
         row_squares, column_squares, changes,
     )  # fmt: skip
+    run_ranges(work, len(column_squares))
     return np.sqrt(row_squares), np.sqrt(column_squares.sum(axis=0)), float(changes.sum())
 
 
@@ -335,10 +345,12 @@ def alm_sweep(
     row_squares = np.empty((n_views, n_samples))
     column_squares = np.zeros((_n_blocks(n_samples), n_views, n_states))
     sums = np.empty((2, n_samples))
-    _alm_sweep(
+    work = partial(
+        _alm_sweep,
         transitions, consensus, low_rank_point, low_rank, points, row_weight, column_weight, thresholds,
         soft[0], soft[1], new_row_weight, new_column_weight, ratio, row_squares, column_squares, sums,
     )  # fmt: skip
+    run_ranges(work, len(column_squares))
     total, residual = float(sums[0].sum()), float(sums[1].max())
     return np.sqrt(row_squares), np.sqrt(column_squares.sum(axis=0)), total, residual
 
@@ -362,10 +374,12 @@ def evaluate(
     row_squares = np.empty((n_views, n_samples))
     column_squares = np.zeros((_n_blocks(n_samples), n_views, n_states))
     sums = np.empty((4, n_samples))
-    _evaluate(
+    work = partial(
+        _evaluate,
         transitions, consensus, low_rank_point, low_rank, row_points, row_scale, column_points, column_scale,
         observed_rows, observed_columns, low_rank_weight, row_squares, column_squares, sums,
     )  # fmt: skip
+    run_ranges(work, len(column_squares))
     inner, minima, low, groups = sums.sum(axis=1)
     return Evaluation(
         row_norms=np.sqrt(row_squares),

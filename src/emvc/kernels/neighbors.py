@@ -6,15 +6,35 @@ task in a fixed order, so the result does not depend on the number of threads.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from emvc._array import FloatArray, IntArray
+from emvc._threads import run_ranges
 
 _TIES = 1e-9  # relative difference up to which two distances are equal
+_ROWS = 32  # fewest rows that are worth a thread
 _TILE = 64  # rows and columns that are symmetrised at a time
+
+
+@njit(cache=True, nogil=True)
+def _to_squared_distances(products: Any, norms: Any, others: Any, rounding: float, first: int, last: int) -> None:
+    for i in range(first, last):
+        for j in range(products.shape[1]):
+            scale = norms[i] + others[j]
+            square = scale - 2.0 * products[i, j]
+            products[i, j] = square if square > rounding * scale else 0.0
+
+
+def to_squared_distances(products: FloatArray, norms: FloatArray, others: FloatArray, rounding: float) -> None:
+    """Turn inner products into squared distances, in place; those below rounding are zero.
+
+    ``norms`` and ``others`` are the squared norms of the rows and of the columns.
+    """
+    run_ranges(partial(_to_squared_distances, products, norms, others, rounding), len(products), least=_ROWS)
 
 
 @njit(cache=True)
@@ -44,10 +64,10 @@ def _select(values: Any, rank: int) -> float:
     return float(values[rank])
 
 
-@njit(cache=True, parallel=True)
-def _kth_smallest(matrix: Any, rank: int, out: Any) -> None:
+@njit(cache=True, nogil=True)
+def _kth_smallest(matrix: Any, rank: int, out: Any, first: int, last: int) -> None:
     n = matrix.shape[0]
-    for i in prange(n):
+    for i in range(first, last):
         row = np.empty(n - 1, matrix.dtype)
         row[:i] = matrix[i, :i]
         row[i:] = matrix[i, i + 1 :]
@@ -57,41 +77,41 @@ def _kth_smallest(matrix: Any, rank: int, out: Any) -> None:
 def kth_smallest(matrix: FloatArray, k: int) -> FloatArray:
     """Return the k-th smallest entry of each row of a square matrix, its diagonal left out."""
     out = np.empty(len(matrix))
-    _kth_smallest(matrix, k - 1, out)
+    run_ranges(partial(_kth_smallest, matrix, k - 1, out), len(matrix), least=_ROWS)
     return out
 
 
-@njit(cache=True, parallel=True)
-def _local_scale(squares: Any, last: Any, n_neighbors: int, share: Any, scale: Any) -> None:
+@njit(cache=True, nogil=True)
+def _local_scale(squares: Any, bounds: Any, n_neighbors: int, share: Any, scale: Any, first: int, last: int) -> None:
     n = squares.shape[0]
-    for i in prange(n):
-        slack = _TIES * last[i]
+    for i in range(first, last):
+        slack = _TIES * bounds[i]
         nearer, tied = 0, 0
         near_sum, tied_sum = 0.0, 0.0
         for j in range(n):
             if j != i:
                 square = squares[i, j]
-                if square < last[i] - slack:
+                if square < bounds[i] - slack:
                     nearer += 1
                     near_sum += np.sqrt(square)
-                elif square <= last[i] + slack:
+                elif square <= bounds[i] + slack:
                     tied += 1
                     tied_sum += np.sqrt(square)
         share[i] = (n_neighbors - nearer) / tied
         scale[i] = (near_sum + share[i] * tied_sum) / n_neighbors
 
 
-@njit(cache=True, parallel=True)
-def _local_weights(squares: Any, last: Any, share: Any, scale: Any, floor: float) -> None:
+@njit(cache=True, nogil=True)
+def _local_weights(squares: Any, bounds: Any, share: Any, scale: Any, floor: float, first: int, last: int) -> None:
     n = squares.shape[0]
-    for i in prange(n):
-        slack = _TIES * last[i]
+    for i in range(first, last):
+        slack = _TIES * bounds[i]
         total = 0.0
         for j in range(n):
             square = squares[i, j]
-            if j == i or square < last[i] - slack:
+            if j == i or square < bounds[i] - slack:
                 part = 1.0
-            elif square <= last[i] + slack:
+            elif square <= bounds[i] + slack:
                 part = share[i]
             else:
                 part = 0.0
@@ -104,11 +124,10 @@ def _local_weights(squares: Any, last: Any, share: Any, scale: Any, floor: float
             squares[i, j] /= total
 
 
-@njit(cache=True, parallel=True)
-def _symmetrize(matrix: Any) -> None:
+@njit(cache=True, nogil=True)
+def _symmetrize(matrix: Any, first: int, last: int) -> None:
     n = matrix.shape[0]
-    n_tiles = (n + _TILE - 1) // _TILE
-    for tile in prange(n_tiles):
+    for tile in range(first, last):
         for other in range(tile + 1):
             for i in range(tile * _TILE, min((tile + 1) * _TILE, n)):
                 for j in range(other * _TILE, min((other + 1) * _TILE, i + 1)):
@@ -121,7 +140,7 @@ def local_scale(squares: FloatArray, n_neighbors: int) -> tuple[FloatArray, Floa
     """Return the mean distance of each sample to its neighbours, the largest squared one, and the share of ties."""
     last = kth_smallest(squares, n_neighbors)
     share, scale = np.empty(len(squares)), np.empty(len(squares))
-    _local_scale(squares, last, n_neighbors, share, scale)
+    run_ranges(partial(_local_scale, squares, last, n_neighbors, share, scale), len(squares), least=_ROWS)
     return scale, last, share
 
 
@@ -136,14 +155,15 @@ def least_width(scale: FloatArray) -> float:
 def local_graph(squares: FloatArray, n_neighbors: int) -> FloatArray:
     """Turn squared distances into the graph of `emvc.graphs.local_affinity`, in place."""
     scale, last, share = local_scale(squares, n_neighbors)
-    _local_weights(squares, last, share, scale, least_width(scale))
-    _symmetrize(squares)
+    weigh = partial(_local_weights, squares, last, share, scale, least_width(scale))
+    run_ranges(weigh, len(squares), least=_ROWS)
+    run_ranges(partial(_symmetrize, squares), -(-len(squares) // _TILE))
     return squares
 
 
-@njit(cache=True, parallel=True)
-def _count(matrix: Any, counts: Any) -> None:
-    for i in prange(matrix.shape[0]):
+@njit(cache=True, nogil=True)
+def _count(matrix: Any, counts: Any, first: int, last: int) -> None:
+    for i in range(first, last):
         count = 0
         for j in range(matrix.shape[1]):
             if matrix[i, j] != 0.0:
@@ -151,9 +171,9 @@ def _count(matrix: Any, counts: Any) -> None:
         counts[i] = count
 
 
-@njit(cache=True, parallel=True)
-def _fill(matrix: Any, starts: Any, columns: Any, values: Any) -> None:
-    for i in prange(matrix.shape[0]):
+@njit(cache=True, nogil=True)
+def _fill(matrix: Any, starts: Any, columns: Any, values: Any, first: int, last: int) -> None:
+    for i in range(first, last):
         position = starts[i]
         for j in range(matrix.shape[1]):
             if matrix[i, j] != 0.0:
@@ -165,10 +185,10 @@ def _fill(matrix: Any, starts: Any, columns: Any, values: Any) -> None:
 def compress(matrix: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
     """Return starts of rows, columns and values of the entries that are not zero."""
     counts = np.empty(len(matrix), dtype=np.int64)
-    _count(matrix, counts)
+    run_ranges(partial(_count, matrix, counts), len(matrix), least=_ROWS)
     starts = np.concatenate(([0], np.cumsum(counts)))
     columns, values = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1])
-    _fill(matrix, starts, columns, values)
+    run_ranges(partial(_fill, matrix, starts, columns, values), len(matrix), least=_ROWS)
     return starts, columns, values
 
 
@@ -191,10 +211,10 @@ def _step_twice(i: int, first: Any, second: Any, out: Any) -> None:
                 out[second[1][q]] += weight * second[2][q]
 
 
-@njit(cache=True, parallel=True)
-def _two_step_overlap(own: Any, others: Any, overlap: Any) -> None:
+@njit(cache=True, nogil=True)
+def _two_step_overlap(own: Any, others: Any, overlap: Any, first: int, last: int) -> None:
     n = overlap.shape[0]
-    for i in prange(n):
+    for i in range(first, last):
         here, there = np.empty(n), np.empty(n)
         _step_twice(i, own, others, here)
         _step_twice(i, others, others, there)
@@ -210,5 +230,5 @@ def two_step_overlap(own: FloatArray, others: FloatArray) -> FloatArray:
     ``others`` is row-stochastic. The first step leaves the sample.
     """
     overlap = np.empty(len(own))
-    _two_step_overlap(compress(own), compress(others), overlap)
+    run_ranges(partial(_two_step_overlap, compress(own), compress(others), overlap), len(own), least=_ROWS)
     return overlap

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from emvc._array import FloatArray
+from emvc._threads import use_threads
 from emvc.problem import Problem, relative_gap
 
 
@@ -173,6 +174,13 @@ def run(
     >>> solution.status.value, solution.gap <= 1e-6
     ('converged', True)
     """
+    with use_threads():
+        return _run(solver, problem, max_iter, rng, progress)
+
+
+def _run(
+    solver: Solver[State], problem: Problem, max_iter: int, rng: np.random.Generator | None, progress: Progress | None
+) -> Solution:
     history = History()
     start = time.perf_counter()
     state = solver.init(problem, rng if rng is not None else np.random.default_rng(0))

@@ -13,7 +13,10 @@ import numpy as np
 import scipy.linalg
 
 from emvc._array import FloatArray
+from emvc._threads import gram as gram_matrix
+from emvc._threads import threads_for_blas
 from emvc._validation import check_integer, check_number
+from emvc.graphs import weighted_mean
 from emvc.problem import Decomposition, relative_gap
 from emvc.solvers._loop import Certificate, Check, Status
 from emvc.solvers._svt import SingularValueThreshold, Thresholded, spectral_norm_bound
@@ -25,6 +28,7 @@ _EXACT_FINISH = 800  # up to this size the reported objective is exact
 _SINGLE_TOL = 1e-4  # from this tolerance on single precision does for a block of singular vectors
 _PAUSES = ((2.0, 1), (4.0, 2))  # iterations between checks while the gap is at most so many times the tolerance
 _MOST_FAILURES = 2  # proofs that may fail before thresholding becomes exact
+_LARGE = 1000  # from this size on several threads pay for eigenvalues
 _IMBALANCE = 5.0  # residuals this far apart change the penalty
 _TINY = 1e-300
 
@@ -135,8 +139,8 @@ class SplitSolver(Generic[State]):
 
     def _start(self, problem: Decomposition, *, n_error_copies: int, weight: float) -> dict[str, Any]:
         """Return the common part of the first state: the mean of the views and no multiplier."""
-        mean = np.average(problem.transitions, axis=0, weights=getattr(problem, "view_weights", None))
-        mean = mean.astype(problem.transitions.dtype, copy=False)
+        weights = getattr(problem, "view_weights", None)
+        mean = weighted_mean(problem.transitions, np.ones(problem.n_views) if weights is None else weights)
         return {
             "consensus": mean,
             "low_rank_point": mean.copy(),
@@ -210,7 +214,7 @@ class SplitSolver(Generic[State]):
             undecided = relative_gap(least, known) <= self.tol < relative_gap(most, known)
             if undecided and size <= _EXACT_LIMIT and self.tol >= _GRAM_TOL:
                 wide = state.consensus.astype(np.float64, copy=False)
-                nuclear_norm = gram_nuclear_norm(wide.T @ wide)
+                nuclear_norm = gram_nuclear_norm(gram_matrix(wide))
         return nuclear_norm + measures.error_penalty
 
     def _certify(self, state: State, measures: Measures) -> None:
@@ -261,7 +265,8 @@ class SplitSolver(Generic[State]):
 
 def gram_nuclear_norm(gram: FloatArray) -> float:
     """Return an upper bound on the sum of the singular values, from the Gram matrix."""
-    squares = np.linalg.eigvalsh(gram)
+    with threads_for_blas(len(gram), least=_LARGE):
+        squares = np.linalg.eigvalsh(gram)
     rounding = len(squares) * float(np.finfo(np.float64).eps) * squares[-1]
     return float(np.sqrt(np.maximum(squares, 0.0) + rounding).sum())
 

@@ -21,9 +21,12 @@ import numpy as np
 import scipy.linalg
 
 from emvc._array import FloatArray
+from emvc._threads import gram as gram_matrix
+from emvc._threads import matmul, threads_for_blas
 
 _GUARD = 8  # least number of vectors kept beyond the rank, so that a growing rank is seen in time
 _GUARD_SHARE = 0.5  # and as a share of the rank: few iterations must do where the spectrum is dense
+_LARGE = 2000  # from this size on several threads pay for a Cholesky factorisation
 _SMALL = 400  # up to this number of columns the Gram matrix costs less than a larger block
 _FIRST_BLOCK = 64  # vectors in the first try
 _EARLY = 8  # calls in which a rank beyond the largest block is cut off
@@ -86,9 +89,9 @@ class SingularValueThreshold:
         rest = rest.astype(self._left.dtype, copy=False)
         vectors = np.random.default_rng(rest.shape[1]).standard_normal((rest.shape[1], _SOUGHT)).astype(rest.dtype)
         for _ in range(_SOUGHT_STEPS):
-            basis = _orthonormalize(rest.T @ (rest @ vectors))
+            basis = _orthonormalize(matmul(rest.T, matmul(rest, vectors)))
             vectors = vectors if basis is None else basis
-        images = rest @ vectors
+        images = matmul(rest, vectors)
         self._left = np.hstack([self._left, _unit_columns(images)])
         return float(np.linalg.norm(images, 2))
 
@@ -107,9 +110,9 @@ class SingularValueThreshold:
         images, vectors, values = found
         shrunk = images * (1.0 - threshold / values).astype(images.dtype, copy=False)
         if shrunk.dtype == out.dtype:
-            np.matmul(shrunk, vectors.T, out=out)
+            matmul(shrunk, vectors.T, out=out)
         else:
-            out[...] = shrunk @ vectors.T
+            out[...] = matmul(shrunk, vectors.T)
         return Thresholded(float(np.sum(values - threshold, dtype=np.float64)), len(values))
 
     def _by_block(self, matrix: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray, FloatArray] | None:
@@ -151,7 +154,7 @@ class SingularValueThreshold:
                 self._left = _unit_columns(matrix[:, np.linspace(0, n_columns - 1, size).astype(np.intp)])
             else:
                 fresh = rng.standard_normal((n_columns, size)).astype(matrix.dtype)
-                self._left = np.hstack([self._left, _unit_columns(matrix @ fresh)])
+                self._left = np.hstack([self._left, _unit_columns(matmul(matrix, fresh))])
             found = self._by_subspace(matrix, threshold)
             if found is not None:
                 return found
@@ -168,18 +171,18 @@ class SingularValueThreshold:
         """
         if self._left is None:
             return None
-        block = matrix.T @ self._left
+        block = matmul(matrix.T, self._left)
         if self.careful:
             basis = _orthonormalize(block)
             if basis is None:
                 return None
-            block = matrix.T @ (matrix @ basis)
+            block = matmul(matrix.T, matmul(matrix, basis))
         for _ in range(1 if self.accuracy is None else _POWER_STEPS):
             basis = _orthonormalize(block)
             if basis is None:
                 return None
-            images = matrix @ basis
-            squares, rotation = np.linalg.eigh(images.T @ images)
+            images = matmul(matrix, basis)
+            squares, rotation = scipy.linalg.eigh(gram_matrix(images), check_finite=False, driver="evd")
             values = np.sqrt(np.maximum(squares, 0.0))
             above = int(np.sum(values > threshold))
             if above > basis.shape[1] - _GUARD // 2 and not truncate:
@@ -187,10 +190,10 @@ class SingularValueThreshold:
             n_kept = min(above + self._guard(above), len(values))
             order = np.arange(len(values) - n_kept, len(values))[::-1]
             rotation, values = rotation[:, order], values[order]
-            basis, images = basis @ rotation[:, :above], images @ rotation
+            basis, images = matmul(basis, rotation[:, :above]), matmul(images, rotation)
             if self.accuracy is None:
                 break
-            block = matrix.T @ images
+            block = matmul(matrix.T, images)
             if _block_error(block, basis, values, threshold) <= self.accuracy:
                 break
         else:
@@ -199,27 +202,26 @@ class SingularValueThreshold:
         lacking = above + self._guard(above) - n_kept
         if lacking > 0 and self.accuracy is None and not truncate:  # the rank has grown, and with it the guard
             fresh = np.random.default_rng(above).standard_normal((matrix.shape[1], lacking)).astype(matrix.dtype)
-            self._left = np.hstack([self._left, _unit_columns(matrix @ fresh)])
+            self._left = np.hstack([self._left, _unit_columns(matmul(matrix, fresh))])
         return images[:, :above], basis, values[:above]
 
     def _by_gram(self, matrix: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Decompose the Gram matrix: all of it when the last rank was high, because that has the faster driver."""
-        gram = matrix.T @ matrix
-        if _SMALL < len(gram) <= _ALL_OF_IT:  # by the BLAS of the products: two of them get in each other's way
-            squares, vectors = np.linalg.eigh(gram)
-        else:
-            options: dict[str, Any] = {"driver": "evd"} if self._full else {"subset_by_value": (threshold**2, np.inf)}
+        gram = gram_matrix(matrix)
+        everything = self._full or _SMALL < len(gram) <= _ALL_OF_IT
+        options: dict[str, Any] = {"driver": "evd"} if everything else {"subset_by_value": (threshold**2, np.inf)}
+        with threads_for_blas(len(gram), least=_SMALL):
             squares, vectors = scipy.linalg.eigh(gram, overwrite_a=True, check_finite=False, **options)
         n_columns = matrix.shape[1]
         kept = squares > threshold**2
         rank = int(kept.sum())
         values, above = np.sqrt(squares[kept]), vectors[:, len(squares) - rank :]
-        images = matrix @ above
+        images = matmul(matrix, above)
         guard = self._guard(rank)
         self._left = None
         if rank + guard <= _SUBSPACE_LIMIT * n_columns:
             padding = np.random.default_rng(n_columns).standard_normal((n_columns, guard)).astype(matrix.dtype)
-            self._left = np.hstack([images[:, ::-1] / values[::-1], matrix @ (padding / math.sqrt(n_columns))])
+            self._left = np.hstack([images[:, ::-1] / values[::-1], matmul(matrix, padding / math.sqrt(n_columns))])
         else:
             self._exact = True  # no random block would be large enough
         self._full = rank > _FULL_LIMIT * n_columns
@@ -250,12 +252,12 @@ def _orthonormalize(block: FloatArray) -> FloatArray | None:
     small factor, so squaring the condition number is harmless and much faster than Householder QR.
     """
     try:
-        factor = np.linalg.cholesky(block.T @ block)
+        factor = np.linalg.cholesky(gram_matrix(block))
     except np.linalg.LinAlgError:
         factor = np.zeros((1, 1), dtype=block.dtype)
     diagonal = np.diag(factor)
     if diagonal.min() > 1e-5 * diagonal.max():
-        return np.asarray(block @ np.linalg.inv(factor).T)
+        return matmul(block, scipy.linalg.lapack.get_lapack_funcs("trtri", [factor])(factor, lower=1)[0].T)
     basis, triangle = np.linalg.qr(block)
     return np.asarray(basis) if np.all(np.isfinite(triangle)) else None
 
@@ -275,7 +277,7 @@ def spectral_norm_bound(matrix: FloatArray, guess: float = 1.0, slack: float = 0
     ``c`` is a bound if and only if ``c^2 I - V'V`` is positive semidefinite, which a Cholesky factorisation decides
     at a tenth of the cost of an eigendecomposition.
     """
-    bound = gram_norm_bound(matrix.T @ matrix, guess, slack)
+    bound = gram_norm_bound(gram_matrix(matrix), guess, slack)
     return _norm_bound(matrix) if bound is None else bound
 
 
@@ -289,7 +291,8 @@ def gram_norm_bound(gram: FloatArray, guess: float = 1.0, slack: float = 0.0) ->
         shifted = -gram
         shifted.flat[:: len(gram) + 1] += bound**2
         try:
-            scipy.linalg.cholesky(shifted, overwrite_a=True, check_finite=False)
+            with threads_for_blas(len(gram), least=_LARGE):
+                scipy.linalg.cholesky(shifted, overwrite_a=True, check_finite=False)
         except scipy.linalg.LinAlgError:
             continue
         return bound

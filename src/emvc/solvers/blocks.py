@@ -15,7 +15,6 @@ of P and a proven bound on :math:`\lVert Z\rVert_2`; both are formed in double p
 from __future__ import annotations
 
 import math
-import threading
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,7 +32,6 @@ from emvc.solvers._svt import Thresholded, gram_norm_bound
 
 _GRAM_ROWS = 4096  # rows that are widened to double precision at a time
 _SPARSE = 0.25  # share of entries up to which sparse matrices are smaller
-_KERNELS = threading.Lock()  # not every threading layer of the compiled loops allows calls from several threads
 
 
 @dataclass(kw_only=True)
@@ -170,12 +168,11 @@ def _low_rank(block: Block, message: StepMessage) -> FloatArray:
 def step_block(block: Block, message: StepMessage) -> tuple[Block, StepSums]:
     """Do the part of one iteration that is separate by rows."""
     low_rank = _low_rank(block, message)
-    with _KERNELS:
-        row_norms, column_norms, change = kernels.fused.sweep(
-            block.chains(), block.consensus, block.low_rank_point, low_rank, block.row_points, block.row_scale,
-            block.column_points, message.column_scale, block.thresholds, block.observed, message.observed_states,
-            relaxation=message.relaxation, ratio=message.ratio, low_rank_weight=message.low_rank_weight,
-        )  # fmt: skip
+    row_norms, column_norms, change = kernels.fused.sweep(
+        block.chains(), block.consensus, block.low_rank_point, low_rank, block.row_points, block.row_scale,
+        block.column_points, message.column_scale, block.thresholds, block.observed, message.observed_states,
+        relaxation=message.relaxation, ratio=message.ratio, low_rank_weight=message.low_rank_weight,
+    )  # fmt: skip
     block.row_scale = shrinkage(row_norms, message.row_threshold[: len(row_norms), None])
     block.clock += 1
     return block, StepSums(_fast_gram(block.low_rank_point), column_norms**2, change)
@@ -184,12 +181,11 @@ def step_block(block: Block, message: StepMessage) -> tuple[Block, StepSums]:
 def check_block(block: Block, message: StepMessage) -> tuple[Block, CheckSums]:
     """Return the sums behind objective, dual bound and residuals."""
     low_rank = _low_rank(block, message)
-    with _KERNELS:
-        sums = kernels.fused.evaluate(
-            block.chains(), block.consensus, block.low_rank_point, low_rank, block.row_points, block.row_scale,
-            block.column_points, message.column_scale, block.observed, message.observed_states,
-            low_rank_weight=message.low_rank_weight,
-        )  # fmt: skip
+    sums = kernels.fused.evaluate(
+        block.chains(), block.consensus, block.low_rank_point, low_rank, block.row_points, block.row_scale,
+        block.column_points, message.column_scale, block.observed, message.observed_states,
+        low_rank_weight=message.low_rank_weight,
+    )  # fmt: skip
     return block, CheckSums(
         consensus_gram=gram_of(block.consensus),
         multiplier_gram=gram_of(block.low_rank_point, low_rank),

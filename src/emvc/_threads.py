@@ -1,0 +1,249 @@
+"""One pool of threads for the compiled loops and the large matrix products.
+
+Libraries bring pools of their own, whose threads keep a core busy for a while after they have finished, so that two of
+them in turn are slower than one thread. Here BLAS gets one thread, and products are cut into rows for the same few
+threads that run the compiled loops. Cuts do not depend on the number of threads, and therefore neither do results.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from emvc._array import FloatArray
+
+_MOST_PARTS = 16
+_LEAST_ROWS = 250  # of a part of a product
+_SMALL_PRODUCT = 1e7  # multiplications below which threads do not pay
+_TASKS_PER_THREAD = 2  # so that a thread that was held up does not hold up all
+
+_wanted: ContextVar[int | None] = ContextVar("emvc_threads", default=None)
+
+
+class _Limiter:
+    """Gives BLAS one thread while the first thread to ask is at work; others that come meanwhile change nothing.
+
+    The setting belongs to the process. Whoever changed it has to be the one to change it back, which may leave others
+    with more threads than they need for a while.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self._lock = threading.Lock()
+        self.active = False
+        self.threads = 1
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self._lock:
+            first = not self.active
+            if first:
+                self.threads, self.active = _blas_threads(), True
+        if not first:
+            yield
+            return
+        try:
+            with _controller().limit(limits=1, user_api="blas"):
+                yield
+        finally:
+            self.active = False
+
+
+_limiter = _Limiter()
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    import scipy.linalg  # noqa: F401  (brings a BLAS of its own, which has to be there to be found)
+
+    return ThreadpoolController()
+
+
+def _blas_threads() -> int:
+    """Return the number of threads that BLAS would use, which environment variables and the user may have limited."""
+    found = [library["num_threads"] for library in _controller().info() if library["user_api"] == "blas"]
+    return max(found, default=n_cores())
+
+
+def n_cores() -> int:
+    """Return the number of cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+def n_threads() -> int:
+    """Return the number of threads to use: that of `use_threads`, or as many as BLAS would."""
+    wanted = _wanted.get()
+    if wanted is None:
+        wanted = _limiter.threads if _limiter.active else _blas_threads()
+    return max(1, min(wanted, n_cores()))
+
+
+@contextmanager
+def use_threads(number: int | None = None) -> Iterator[None]:
+    """Run the block with ``number`` threads (None: as many as BLAS would use) and BLAS with one."""
+    if number is None:
+        with _limiter():
+            yield
+        return
+    token = _wanted.set(number)
+    try:
+        with _controller().limit(limits=number, user_api="openmp"), use_threads():
+            yield
+    finally:
+        _wanted.reset(token)
+
+
+@contextmanager
+def threads_for_blas(size: int, *, least: int) -> Iterator[None]:
+    """Give BLAS all threads for one decomposition of a matrix with ``size`` rows, if that is at least ``least``."""
+    threads = n_threads()
+    if size < least or threads == 1:
+        yield
+        return
+    with _controller().limit(limits=threads, user_api="blas"):
+        yield
+
+
+_compilation = threading.Lock()
+_pool: ThreadPoolExecutor | None = None
+_pool_lock = threading.Lock()
+
+
+def _executor() -> ThreadPoolExecutor:
+    global _pool  # noqa: PLW0603
+    with _pool_lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(n_cores(), thread_name_prefix="emvc")
+        return _pool
+
+
+def _forget_pool() -> None:
+    """Threads do not survive a fork."""
+    global _pool, _pool_lock, _compilation
+    _pool, _pool_lock, _compilation = None, threading.Lock(), threading.Lock()
+    _limiter.reset()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)
+
+
+def run_ranges(function: Callable[[int, int], Any], n_items: int, *, least: int = 1) -> None:
+    """Call ``function(first, last)`` for ranges that make up all items, in several threads.
+
+    Parameters
+    ----------
+    function : callable
+        Must release the GIL to gain anything. Ranges must not matter for what it computes, and empty ones must do
+        nothing: ``function(0, 0)`` is called first, so that it is compiled.
+    n_items : int
+        Number of items.
+    least : int
+        Fewest items that are worth a thread.
+    """
+    with _compilation:  # of one function at a time, and never inside the pool
+        function(0, 0)
+    threads = min(n_threads(), n_items // least)
+    if threads <= 1:
+        function(0, n_items)
+        return
+    n_tasks = min(_TASKS_PER_THREAD * threads, n_items // least)
+    edges = [n_items * task // n_tasks for task in range(n_tasks + 1)]
+    _run([partial(function, *pair) for pair in itertools.pairwise(edges)], threads)
+
+
+def _run(tasks: list[Callable[[], Any]], threads: int) -> None:
+    """Run tasks in the given number of threads, of which the calling one is one; raise what they raise."""
+    queue = iter(tasks)
+    lock = threading.Lock()
+
+    def work() -> None:
+        while True:
+            with lock:
+                task = next(queue, None)
+            if task is None:
+                return
+            task()
+
+    others = [_executor().submit(work) for _ in range(min(threads, len(tasks)) - 1)]
+    try:
+        work()
+    finally:
+        errors = [other.exception() for other in others]
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+def matmul(one: FloatArray, other: FloatArray, out: FloatArray | None = None) -> FloatArray:
+    """Return the product of two matrices, computed in several threads if it is large.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one, other = np.ones((300, 400)), np.ones((400, 500))
+    >>> matmul(one, other).shape, float(matmul(one, other)[-1, -1])
+    ((300, 500), 400.0)
+    """
+    n_rows, n_columns = one.shape[0], other.shape[1]
+    if out is None:
+        out = np.empty((n_rows, n_columns), dtype=np.result_type(one, other))
+    parts = min(_MOST_PARTS, n_rows // _LEAST_ROWS)
+    if parts < 2 or n_rows * one.shape[1] * n_columns < _SMALL_PRODUCT:
+        return np.asarray(np.matmul(one, other, out=out))
+    edges = [n_rows * part // parts for part in range(parts + 1)]
+
+    def multiply(first: int, last: int) -> None:
+        for part in range(first, last):
+            rows = slice(edges[part], edges[part + 1])
+            np.matmul(one[rows], other, out=out[rows])
+
+    with use_threads():
+        run_ranges(multiply, parts)
+    return out
+
+
+def gram(matrix: FloatArray) -> FloatArray:
+    """Return ``matrix' matrix``, half of it computed and the rest mirrored.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> gram(np.array([[1.0, 2.0], [0.0, 1.0]]))
+    array([[1., 2.],
+           [2., 5.]])
+    """
+    n_columns = matrix.shape[1]
+    parts = min(_MOST_PARTS, n_columns // _LEAST_ROWS)
+    if parts < 2:
+        return np.asarray(matrix.T @ matrix)  # half of it as well, since NumPy sees what it is
+    out = np.empty((n_columns, n_columns), dtype=matrix.dtype)
+    edges = [n_columns * part // parts for part in range(parts + 1)]
+
+    def multiply(part: int) -> None:
+        own = slice(edges[part], edges[part + 1])
+        np.matmul(matrix[:, own].T, matrix[:, edges[part] :], out=out[own, edges[part] :])
+
+    def mirror(part: int) -> None:
+        own = slice(edges[part], edges[part + 1])
+        out[edges[part + 1] :, own] = out[own, edges[part + 1] :].T
+
+    with use_threads():
+        for task in (multiply, mirror):
+            _run([partial(task, part) for part in range(parts)], n_threads())
+    return out
