@@ -127,8 +127,8 @@ class EMVC(GraphOptions):
         Where to keep the decomposition, so that a fit to the same graphs with another ``random_state`` or
         ``embedding`` takes it from there; a str is a folder.
     n_jobs : int or None, default=None
-        Threads; None leaves the libraries' own settings alone but for up to 600 samples, where more than one thread of
-        BLAS only costs time; -1 means all cores.
+        Threads; None means as many as BLAS would use, which environment variables and ``threadpoolctl`` limit; -1 means
+        all cores. Labels do not depend on it.
     verbose : int, default=0
         Show a progress bar with gap and rank.
 
