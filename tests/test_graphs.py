@@ -190,3 +190,15 @@ def test_callable_affinity_is_checked():
         graphs.compute_affinity(view, lambda _: np.full((4, 4), "x"), name="words")
     with pytest.raises(ValueError, match="view 'words' from the callable is complex"):
         graphs.compute_affinity(view, lambda v: 1j * v @ v.T, name="words")
+
+
+@pytest.mark.parametrize("n_samples", [12, 300])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_neighbour_distances_are_those_of_all_distances(rng, n_samples, sparse):
+    view = np.round(rng.standard_normal((n_samples, 4)), 1)
+    view[5] = view[3]
+    expected = np.sort(graphs.squared_distances(view), axis=1)[:, 1:]
+    given = scipy.sparse.csr_matrix(view) if sparse else view
+    for k in (1, 7):
+        np.testing.assert_allclose(graphs.kth_squared_distance(given, k), expected[:, k - 1], atol=1e-12)
+    assert graphs.kth_squared_distance(view, 1)[5] == 0.0

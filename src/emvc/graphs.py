@@ -28,7 +28,7 @@ import scipy.sparse
 
 from emvc import kernels
 from emvc._array import FloatArray, IntArray
-from emvc._threads import matmul
+from emvc._threads import matmul, run_ranges, use_threads
 from emvc._validation import View, check_affinity, check_choice
 
 Affinity = Callable[[Any], Any]
@@ -37,6 +37,7 @@ SCALES = ("auto", "unit", "zscore", None)
 _SELF_TUNING_NEIGHBOR = 7
 _HEAVY_TAILS = 30.0  # kurtosis; text has 50 and more, other features rarely 10
 _SIMILAR_VARIANCES = 4.0
+_CHUNK_ROWS = 128  # rows of which distances to everybody are held at a time
 _ROUNDING = 1e-12  # squared distances below this share of the squared norms are rounding, not distance
 
 
@@ -169,6 +170,25 @@ def squared_distances(view: View) -> FloatArray:
     kernels.neighbors.to_squared_distances(distances, norms, norms, _ROUNDING)
     np.fill_diagonal(distances, 0.0)
     return distances
+
+
+def kth_squared_distance(view: View, k: int) -> FloatArray:
+    """Return the squared distance of each sample to its k-th neighbour, without all distances at a time."""
+    if scipy.sparse.issparse(view):
+        return kernels.neighbors.kth_smallest(squared_distances(view), k)
+    view = np.ascontiguousarray(view - view.mean(axis=0), dtype=np.float64)
+    norms = _squared_norms(view)
+    found = np.empty(len(view))
+
+    def search(first: int, last: int) -> None:
+        for start in range(first, last):
+            rows = slice(start * _CHUNK_ROWS, min((start + 1) * _CHUNK_ROWS, len(view)))
+            kernels.neighbors.kth_of_rows(view[rows] @ view.T, norms, rows.start, k - 1, _ROUNDING, found)
+
+    kernels.neighbors.kth_of_rows(np.zeros((0, 1)), norms, 0, 0, _ROUNDING, found)  # compiled before threads start
+    with use_threads():
+        run_ranges(search, -(-len(view) // _CHUNK_ROWS))
+    return found
 
 
 def squared_distances_between(one: View, other: View) -> FloatArray:

@@ -21,7 +21,7 @@ import scipy.sparse
 from emvc import kernels
 from emvc._array import BoolArray, FloatArray
 from emvc._validation import View
-from emvc.graphs import Scaling, fit_scaling, squared_distances, squared_distances_between
+from emvc.graphs import Scaling, fit_scaling, kth_squared_distance, squared_distances_between
 
 ISOLATED = 6.0
 """Isolation in one view above which a sample is condemned there."""
@@ -248,8 +248,7 @@ def measure_isolation(view: View, n_neighbors: int = NEIGHBOR) -> Isolation:
     nothing = Isolation(np.zeros(n_samples), scaling)
     if n_samples < _LEAST_SAMPLES:
         return nothing
-    squares = squared_distances(clip_scores(scaling.apply(view)))
-    kth = kernels.neighbors.kth_smallest(squares, n_neighbors)
+    kth = kth_squared_distance(clip_scores(scaling.apply(view)), n_neighbors)
     measure = IsolationScale.fit(kth)
     return Isolation(measure.scores(kth), scaling, measure)
 

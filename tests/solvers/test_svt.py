@@ -94,7 +94,8 @@ def test_a_missed_direction_is_recovered(rng):
     operator, out = SingularValueThreshold(), np.empty((n, n))
     operator(matrix, 1.0, out)
     operator._left = np.ascontiguousarray(left[:, :17])  # three directions are gone, and nothing is left to find them
-    assert operator.recover(matrix - 0.5 * (left[:, :17] * values[:17]) @ right.T[:17]) == pytest.approx(2.0, rel=1e-3)
+    operator._factors = 0.5 * left[:, :17] * values[:17], right[:, :17]
+    assert operator.recover(matrix) == pytest.approx(2.0, rel=1e-3)
     assert operator(matrix, 1.0, out).rank == 20
     np.testing.assert_allclose(out, NuclearNorm().prox(matrix, 1.0), atol=1e-3)
 
@@ -103,7 +104,7 @@ def test_nothing_is_recovered_from_an_exact_step(rng):
     operator, out = SingularValueThreshold(), np.empty((50, 50))
     matrix = rng.standard_normal((50, 50))
     operator(matrix, 1e-3, out)  # of full rank: no block is carried on
-    assert operator.recover(matrix - out) == 0.0
+    assert operator.recover(matrix) == 0.0
 
 
 @pytest.mark.parametrize("careful", [False, True])

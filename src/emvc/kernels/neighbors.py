@@ -74,6 +74,21 @@ def _kth_smallest(matrix: Any, rank: int, out: Any, first: int, last: int) -> No
         out[i] = _select(row, rank)
 
 
+@njit(cache=True, nogil=True)
+def kth_of_rows(products: Any, norms: Any, start: int, rank: int, rounding: float, out: Any) -> None:
+    """Write the squared distance at ``rank`` of rows from ``start`` on, given their inner products with all rows."""
+    n = products.shape[1]
+    squares = np.empty(max(n - 1, 0))
+    for row in range(products.shape[0]):
+        i = start + row
+        for j in range(n):
+            if j != i:
+                scale = norms[i] + norms[j]
+                square = scale - 2.0 * products[row, j]
+                squares[j if j < i else j - 1] = square if square > rounding * scale else 0.0
+        out[i] = _select(squares, rank)
+
+
 def kth_smallest(matrix: FloatArray, k: int) -> FloatArray:
     """Return the k-th smallest entry of each row of a square matrix, its diagonal left out."""
     out = np.empty(len(matrix))

@@ -238,7 +238,7 @@ class SplitSolver(Generic[State]):
     def _recover(self, state: State, *, careful: bool) -> None:
         """Look for singular vectors that the thresholding step has missed, and see by the way how large Z is."""
         state.svt.careful = careful
-        largest = state.svt.recover(state.low_rank_point - state.low_rank)
+        largest = state.svt.recover(state.low_rank_point)
         state.multiplier_estimate = state.multiplier_scale * state.low_rank_weight * largest
 
     def _sizes(self, state: State) -> tuple[float, float]:

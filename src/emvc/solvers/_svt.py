@@ -67,6 +67,7 @@ class SingularValueThreshold:
         self.careful = False
         """Whether the block takes two power steps instead of one."""
         self._left: FloatArray | None = None
+        self._factors: tuple[FloatArray, FloatArray] | None = None
         self._caution = 1
         self._full = False
         self._exact = accuracy is not None
@@ -78,22 +79,30 @@ class SingularValueThreshold:
         self._exact = True
         self._caution = min(2 * self._caution, 2**10)
 
-    def recover(self, rest: FloatArray) -> float:
+    def recover(self, matrix: FloatArray) -> float:
         """Look for directions that the block has missed in what the last call took away, and add them to the block.
 
         There they have singular values above the threshold, all others are at most at it: a few power steps find them.
         Returns an estimate of the largest singular value, which is never above it; zero if thresholding was exact.
+
+        Parameters
+        ----------
+        matrix : ndarray
+            What the last call has thresholded.
         """
-        if self._left is None:
+        if self._left is None or self._factors is None:
             return 0.0
-        rest = rest.astype(self._left.dtype, copy=False)
-        vectors = np.random.default_rng(rest.shape[1]).standard_normal((rest.shape[1], _SOUGHT)).astype(rest.dtype)
-        for _ in range(_SOUGHT_STEPS):
-            basis = _orthonormalize(matmul(rest.T, matmul(rest, vectors)))
-            vectors = vectors if basis is None else basis
-        images = matmul(rest, vectors)
-        self._left = np.hstack([self._left, _unit_columns(images)])
-        return float(np.linalg.norm(images, 2))
+        matrix = matrix.astype(self._left.dtype, copy=False)
+        images, vectors = (factor.astype(matrix.dtype, copy=False) for factor in self._factors)
+        start = np.random.default_rng(matrix.shape[1]).standard_normal((matrix.shape[1], _SOUGHT))
+        sought = start.astype(matrix.dtype)
+        for step in range(_SOUGHT_STEPS + 1):
+            found = matmul(matrix, sought) - images @ (vectors.T @ sought)
+            if step < _SOUGHT_STEPS:
+                basis = _orthonormalize(matmul(matrix.T, found) - vectors @ (images.T @ found))
+                sought = sought if basis is None else basis
+        self._left = np.hstack([self._left, _unit_columns(found)])
+        return float(np.linalg.norm(found, 2))
 
     def _guard(self, rank: int) -> int:
         return self._caution * (_GUARD + int(_GUARD_SHARE * rank))
@@ -109,6 +118,7 @@ class SingularValueThreshold:
             found = self._by_gram(matrix, threshold)
         images, vectors, values = found
         shrunk = images * (1.0 - threshold / values).astype(images.dtype, copy=False)
+        self._factors = (shrunk, vectors)
         if shrunk.dtype == out.dtype:
             matmul(shrunk, vectors.T, out=out)
         else:
