@@ -34,6 +34,7 @@ _GROWTH = 4  # factor from one try to the next
 _ACCURATE_LIMIT = 0.1  # largest block, as a share of the columns, that is grown towards a given accuracy
 _SUBSPACE_LIMIT = 0.25  # beyond this share of the columns the Gram matrix is faster
 _ALL_OF_IT = 1500  # up to this size all eigenvectors take no longer than some
+_HIGH_RANK = 0.5  # beyond this share of the columns the result is a product with one square matrix
 _FULL_LIMIT = 0.35  # beyond this share all eigenvectors are faster than a subset
 _SOUGHT, _SOUGHT_STEPS = 16, 3  # vectors and power steps in the search for missed directions
 _LEAST = 1e-30
@@ -72,6 +73,7 @@ class SingularValueThreshold:
         self._full = False
         self._exact = accuracy is not None
         self._calls = 0
+        self._last_rank = 0
 
     def forget(self) -> None:
         """Make the next call exact and carry a larger block from then on: the last one missed a direction."""
@@ -115,7 +117,14 @@ class SingularValueThreshold:
         self._calls += 1
         found = self._by_block(matrix.astype(np.float32, copy=False) if self.single else matrix, threshold)
         if found is None:
-            found = self._by_gram(matrix, threshold)
+            values, vectors = self._by_gram(matrix, threshold)
+            if len(values) > _HIGH_RANK * matrix.shape[1]:  # one product and a half instead of two
+                self._factors, self._exact = None, True
+                shares = gram_matrix((vectors * np.sqrt(1.0 - threshold / values)).T)
+                matmul(matrix, shares, out=out)
+                return Thresholded(float(np.sum(values - threshold)), len(values))
+            found = matmul(matrix, vectors), vectors, values
+            self._carry(matrix, found[0], values)
         images, vectors, values = found
         shrunk = images * (1.0 - threshold / values).astype(images.dtype, copy=False)
         self._factors = (shrunk, vectors)
@@ -131,7 +140,8 @@ class SingularValueThreshold:
             self._left = self._left.astype(matrix.dtype)
         full = self._left is not None and self._left.shape[1] >= self._most(matrix)
         found = self._by_subspace(matrix, threshold, truncate=full and self._early)
-        if found is None and matrix.shape[1] > _SMALL and (self.accuracy is not None or not self._exact):
+        hopeless = self._last_rank > self._most(matrix) or (self._exact and self.accuracy is None)
+        if found is None and matrix.shape[1] > _SMALL and not hopeless:
             found = self._by_larger_block(matrix, threshold)
         return found
 
@@ -215,27 +225,32 @@ class SingularValueThreshold:
             self._left = np.hstack([self._left, _unit_columns(matmul(matrix, fresh))])
         return images[:, :above], basis, values[:above]
 
-    def _by_gram(self, matrix: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Decompose the Gram matrix: all of it when the last rank was high, because that has the faster driver."""
+    def _by_gram(self, matrix: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray]:
+        """Return singular values above the threshold and right vectors from the Gram matrix.
+
+        All of it is decomposed when the last rank was high, because that has the faster driver.
+        """
         gram = gram_matrix(matrix)
         everything = self._full or _SMALL < len(gram) <= _ALL_OF_IT
         options: dict[str, Any] = {"driver": "evd"} if everything else {"subset_by_value": (threshold**2, np.inf)}
         with threads_for_blas(len(gram), least=_SMALL):
             squares, vectors = scipy.linalg.eigh(gram, overwrite_a=True, check_finite=False, **options)
-        n_columns = matrix.shape[1]
         kept = squares > threshold**2
         rank = int(kept.sum())
-        values, above = np.sqrt(squares[kept]), vectors[:, len(squares) - rank :]
-        images = matmul(matrix, above)
-        guard = self._guard(rank)
         self._left = None
+        self._last_rank = rank
+        self._full = rank > _FULL_LIMIT * matrix.shape[1]
+        return np.sqrt(squares[kept]), vectors[:, len(squares) - rank :]
+
+    def _carry(self, matrix: FloatArray, images: FloatArray, values: FloatArray) -> None:
+        """Keep left singular vectors for the next call, and random images beside them."""
+        rank, n_columns = len(values), matrix.shape[1]
+        guard = self._guard(rank)
         if rank + guard <= _SUBSPACE_LIMIT * n_columns:
             padding = np.random.default_rng(n_columns).standard_normal((n_columns, guard)).astype(matrix.dtype)
             self._left = np.hstack([images[:, ::-1] / values[::-1], matmul(matrix, padding / math.sqrt(n_columns))])
         else:
             self._exact = True  # no random block would be large enough
-        self._full = rank > _FULL_LIMIT * n_columns
-        return images, above, values
 
 
 def _block_error(block: FloatArray, basis: FloatArray, values: FloatArray, threshold: float) -> float:
