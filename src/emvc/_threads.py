@@ -163,8 +163,12 @@ def run_ranges(function: Callable[[int, int], Any], n_items: int, *, least: int 
         function(0, n_items)
         return
     n_tasks = min(_TASKS_PER_THREAD * threads, n_items // least)
-    edges = [n_items * task // n_tasks for task in range(n_tasks + 1)]
-    _run([partial(function, *pair) for pair in itertools.pairwise(edges)], threads)
+    _run([partial(function, *pair) for pair in itertools.pairwise(_edges(n_items, n_tasks))], threads)
+
+
+def _edges(n_items: int, parts: int) -> list[int]:
+    """Return where parts of about the same size begin and end."""
+    return [n_items * part // parts for part in range(parts + 1)]
 
 
 def _run(tasks: list[Callable[[], Any]], threads: int) -> None:
@@ -206,7 +210,7 @@ def matmul(one: FloatArray, other: FloatArray, out: FloatArray | None = None) ->
     parts = min(_MOST_PARTS, n_rows // _LEAST_ROWS)
     if parts < 2 or n_rows * one.shape[1] * n_columns < _SMALL_PRODUCT:
         return np.asarray(np.matmul(one, other, out=out))
-    edges = [n_rows * part // parts for part in range(parts + 1)]
+    edges = _edges(n_rows, parts)
 
     def multiply(first: int, last: int) -> None:
         for part in range(first, last):
@@ -233,7 +237,7 @@ def gram(matrix: FloatArray) -> FloatArray:
     if parts < 2:
         return np.asarray(matrix.T @ matrix)  # half of it as well, since NumPy sees what it is
     out = np.empty((n_columns, n_columns), dtype=matrix.dtype)
-    edges = [n_columns * part // parts for part in range(parts + 1)]
+    edges = _edges(n_columns, parts)
 
     def multiply(part: int) -> None:
         own = slice(edges[part], edges[part + 1])

@@ -80,6 +80,11 @@ def is_id_name(name: str) -> bool:
     return name.strip().lower() in _ID_NAMES
 
 
+def is_text_type(kind: str) -> bool:
+    """Tell whether a type of Parquet, by its name, is text."""
+    return any(word in kind for word in ("string", "utf8", "dictionary"))
+
+
 def find_id_column(
     is_text: Mapping[str, bool], source: str, *, id_column: str | None, encode: bool = False
 ) -> str | None:

@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from emvc.files._base import FileView, check_ids, find_id_column
+from emvc.files._base import FileView, check_ids, find_id_column, is_text_type
 from emvc.out_of_core import FORMATS, open_view, open_views, parquet_columns, read_column, split_path
-
-TEXT = ("string", "utf8", "large_string", "dictionary")
 
 
 class NeedsMemoryError(ValueError):
@@ -84,5 +82,5 @@ def _find_column(path: str | os.PathLike[str], id_column: str | None) -> str | N
     if Path(name).suffix.lower() != ".parquet":
         return None
     columns = parquet_columns(name)
-    texts = {column: any(word in kind for word in TEXT) for column, kind in columns.items()}
+    texts = {column: is_text_type(kind) for column, kind in columns.items()}
     return find_id_column(texts, Path(name).name, id_column=id_column)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from emvc._containers import require
-from emvc.files._base import FileView, check_ids, check_values, find_id_column, one_hot
+from emvc.files._base import FileView, check_ids, check_values, find_id_column, is_text_type, one_hot
 
 
 def read_parquet(path: Path, *, id_column: str | None, encode: bool) -> FileView:
@@ -50,8 +50,7 @@ def read_parquet(path: Path, *, id_column: str | None, encode: bool) -> FileView
 
 def _texts(column: Any) -> list[str | None] | None:
     """Return a column of text as a list, None for one of numbers."""
-    kind = str(column.type)
-    if any(word in kind for word in ("string", "utf8", "dictionary")):
+    if is_text_type(str(column.type)):
         return [None if value is None else str(value) for value in column.to_pylist()]
     return None
 

@@ -20,13 +20,19 @@ _ROWS = 32  # fewest rows that are worth a thread
 _TILE = 64  # rows and columns that are symmetrised at a time
 
 
+@njit(cache=True)
+def _squared_distance(product: float, norm: float, other: float, rounding: float) -> float:
+    """Return the squared distance of two rows from their inner product and squared norms, zero if it is rounding."""
+    scale = norm + other
+    square = scale - 2.0 * product
+    return square if square > rounding * scale else 0.0
+
+
 @njit(cache=True, nogil=True)
 def _to_squared_distances(products: Any, norms: Any, others: Any, rounding: float, first: int, last: int) -> None:
     for i in range(first, last):
         for j in range(products.shape[1]):
-            scale = norms[i] + others[j]
-            square = scale - 2.0 * products[i, j]
-            products[i, j] = square if square > rounding * scale else 0.0
+            products[i, j] = _squared_distance(products[i, j], norms[i], others[j], rounding)
 
 
 def to_squared_distances(products: FloatArray, norms: FloatArray, others: FloatArray, rounding: float) -> None:
@@ -83,9 +89,8 @@ def kth_of_rows(products: Any, norms: Any, start: int, rank: int, rounding: floa
         i = start + row
         for j in range(n):
             if j != i:
-                scale = norms[i] + norms[j]
-                square = scale - 2.0 * products[row, j]
-                squares[j if j < i else j - 1] = square if square > rounding * scale else 0.0
+                square = _squared_distance(products[row, j], norms[i], norms[j], rounding)
+                squares[j if j < i else j - 1] = square
         out[i] = _select(squares, rank)
 
 
