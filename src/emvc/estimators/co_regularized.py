@@ -12,10 +12,12 @@ falls.
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any, Literal
 
 import numpy as np
+import scipy.linalg
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_memory as remember
 
@@ -24,6 +26,8 @@ from emvc._validation import Views, check_choice, check_integer, check_memory, c
 from emvc.estimators._base import GraphOptions
 from emvc.graphs import normalized_affinity
 from emvc.spectral import cluster_embedding, leading_eigenvectors, scale_rows
+
+_MOST_STEPS = 50  # of one embedding in one round
 
 
 class CoRegularized(GraphOptions):
@@ -116,38 +120,76 @@ Joined = tuple[FloatArray, list[float]]
 
 
 def _pairwise(similarities: list[FloatArray], n_clusters: int, lam: float, max_iter: int, tol: float) -> Joined:
-    embeddings = [leading_eigenvectors(s, n_clusters)[0] for s in similarities]
+    embeddings = [_Embedding(s, n_clusters) for s in similarities]
     objective: list[float] = []
     for _ in range(max_iter):
-        for v, similarity in enumerate(similarities):
-            others = [u for w, u in enumerate(embeddings) if w != v]
-            pull = np.hstack(others) if others else None
-            embeddings[v], _ = leading_eigenvectors(similarity, n_clusters, pull=pull, weight=lam)
-        agreement = sum(_overlap(u, w) for v, u in enumerate(embeddings) for w in embeddings[:v])
-        objective.append(_fit_term(similarities, embeddings) + lam * agreement)
+        for embedding in embeddings:
+            others = [other.vectors for other in embeddings if other is not embedding]
+            if others:
+                embedding.improve(np.hstack(others), lam, math.sqrt(tol))
+        agreement = sum(_overlap(u.vectors, w.vectors) for v, u in enumerate(embeddings) for w in embeddings[:v])
+        objective.append(sum(embedding.fit for embedding in embeddings) + lam * agreement)
         if _settled(objective, tol):
-            return np.hstack(embeddings), objective
-    _warn(max_iter)
-    return np.hstack(embeddings), objective
+            break
+    else:
+        _warn(max_iter)
+    return np.hstack([embedding.vectors for embedding in embeddings]), objective
 
 
 def _centroid(similarities: list[FloatArray], n_clusters: int, lam: float, max_iter: int, tol: float) -> Joined:
-    embeddings = [leading_eigenvectors(s, n_clusters)[0] for s in similarities]
+    embeddings = [_Embedding(s, n_clusters) for s in similarities]
     objective: list[float] = []
     for _ in range(max_iter):
-        common, _ = leading_eigenvectors(None, n_clusters, pull=np.hstack(embeddings), weight=1.0)
-        for v, similarity in enumerate(similarities):
-            embeddings[v], _ = leading_eigenvectors(similarity, n_clusters, pull=common, weight=lam)
-        agreement = sum(_overlap(u, common) for u in embeddings)
-        objective.append(_fit_term(similarities, embeddings) + lam * agreement)
+        joined = np.hstack([embedding.vectors for embedding in embeddings])
+        common, _ = leading_eigenvectors(None, n_clusters, pull=joined, weight=1.0)
+        for embedding in embeddings:
+            embedding.improve(common, lam, math.sqrt(tol))
+        agreement = sum(_overlap(embedding.vectors, common) for embedding in embeddings)
+        objective.append(sum(embedding.fit for embedding in embeddings) + lam * agreement)
         if _settled(objective, tol):
-            return common, objective
-    _warn(max_iter)
+            break
+    else:
+        _warn(max_iter)
     return common, objective
 
 
-def _fit_term(similarities: list[FloatArray], embeddings: list[FloatArray]) -> float:
-    return float(sum(np.sum(u * (s @ u)) for s, u in zip(similarities, embeddings, strict=True)))
+class _Embedding:
+    """The embedding of one view: orthonormal ``vectors`` and their image under the view's similarities.
+
+    It starts from the leading eigenvectors. What the other views ask of it changes little from round to round, so it
+    follows by Rayleigh-Ritz steps on the span of the vectors and their residuals. These never lower the objective, and
+    each takes one product with the similarities, because the image of the vectors is carried along.
+    """
+
+    def __init__(self, similarity: FloatArray, n_clusters: int) -> None:
+        self.similarity = similarity
+        self.vectors, values = leading_eigenvectors(similarity, n_clusters)
+        self.image = self.vectors * values
+
+    @property
+    def fit(self) -> float:
+        """tr(U'SU)."""
+        return float(np.sum(self.vectors * self.image))
+
+    def improve(self, pull: FloatArray, weight: float, tol: float) -> None:
+        """Move towards the leading eigenvectors of S + w WW' until residuals have at most length ``tol``."""
+        size = self.vectors.shape[1]
+        residuals = self._residuals(pull, weight)
+        for _ in range(_MOST_STEPS):
+            basis, triangle = np.linalg.qr(np.hstack([self.vectors, residuals]))
+            images = self.similarity @ basis[:, size:]
+            images = np.hstack([self.image * np.sign(np.diag(triangle)[:size]), images])
+            drawn = pull.T @ basis
+            _, rotation = scipy.linalg.eigh(basis.T @ images + weight * (drawn.T @ drawn), check_finite=False)
+            rotation = rotation[:, : -size - 1 : -1]
+            self.vectors, self.image = basis @ rotation, images @ rotation
+            residuals = self._residuals(pull, weight)
+            if np.linalg.norm(residuals, axis=0).max() <= tol:
+                break
+
+    def _residuals(self, pull: FloatArray, weight: float) -> FloatArray:
+        image = self.image + weight * (pull @ (pull.T @ self.vectors))
+        return np.asarray(image - self.vectors @ (self.vectors.T @ image))
 
 
 def _overlap(one: FloatArray, other: FloatArray) -> float:
