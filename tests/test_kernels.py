@@ -123,6 +123,25 @@ def test_fused_published_pass_equals_reference(seed, n_views, n, m, entrywise):
         np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
 
 
+@given(seed=st.integers(0, 10**6), n_views=st.integers(1, 3), n=st.integers(1, 70), m=st.integers(1, 20))
+@settings(max_examples=60, deadline=None)
+def test_fused_entrywise_passes_equal_reference(seed, n_views, n, m):
+    rng = np.random.default_rng(seed)
+    state = make_state(rng, n_views, n, m, 0, 0)
+    arrays = {name: state[name] for name in ("transitions", "consensus", "low_rank_point", "low_rank")}
+    arrays["points"] = rng.standard_normal((n_views, n, m)) / m
+    common = {"clip": rng.random() / m, "low_rank_weight": rng.uniform(1, 4)}
+    options = {"relaxation": rng.uniform(1, 1.9), "ratio": rng.choice([0.5, 1.0, 2.0])}
+    results = []
+    for kernel in (reference, fused):
+        own, thresholds = copied(arrays), rng.standard_normal(n)
+        sums = kernel.entrywise_evaluate(**own, **common)
+        change = kernel.entrywise_sweep(**own, thresholds=thresholds, **common, **options)
+        results.append([*own.values(), thresholds, *sums, change])
+    for expected, got in zip(*results, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+
+
 def test_largest_difference(rng):
     one, other = rng.standard_normal((2, 33, 20))
     assert fused.largest_difference(one, other) == np.abs(one - other).max()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from emvc._array import FloatArray
 from emvc._threads import run_ranges
-from emvc.kernels.reference import Evaluation
+from emvc.kernels.reference import EntrywiseEvaluation, Evaluation
 
 _BLOCK = 32  # rows handled by one task; fixed, because it sets the order of summation
 _NEWTON_STEPS = 64  # far above the handful that occurs; the iteration ends by itself
@@ -261,6 +261,89 @@ def _evaluate(
             sums[0, i], sums[1, i], sums[2, i], sums[3, i] = inner, smallest, low, groups
 
 
+@njit(cache=True, fastmath=True, nogil=True)
+def _entrywise_sweep(
+    transitions: Any,
+    consensus: Any,
+    low_rank_point: Any,
+    low_rank: Any,
+    points: Any,
+    thresholds: Any,
+    clip: float,
+    relaxation: float,
+    ratio: float,
+    low_rank_weight: float,
+    changes: Any,
+    first: int,
+    last: int,
+) -> None:
+    n_views, m = transitions.shape[0], transitions.shape[2]
+    keep, swap = 1.0 - relaxation, ratio - (1.0 - relaxation)
+    divisor = 1.0 / (low_rank_weight + n_views)
+    target = np.empty(m)
+    for i in range(first, last):
+        for j in range(m):
+            target[j] = low_rank_weight * ((1.0 + ratio) * low_rank[i, j] - ratio * low_rank_point[i, j])
+        for k in range(n_views):
+            for j in range(m):
+                point = points[k, i, j]
+                target[j] += transitions[k, i, j] - point + (1.0 + ratio) * min(max(point, -clip), clip)
+        for j in range(m):
+            target[j] *= divisor
+        theta = _simplex_threshold(target, thresholds[i])
+        thresholds[i] = theta
+        change = 0.0
+        for j in range(m):
+            value = max(target[j] - theta, 0.0)
+            target[j] = value
+            change += (value - consensus[i, j]) ** 2
+            consensus[i, j] = value
+            low_rank_point[i, j] = relaxation * value + ratio * low_rank_point[i, j] - swap * low_rank[i, j]
+        changes[i] = change
+        for k in range(n_views):
+            for j in range(m):
+                point = points[k, i, j]
+                multiplier = min(max(point, -clip), clip)
+                points[k, i, j] = relaxation * (transitions[k, i, j] - target[j]) + keep * point + swap * multiplier
+
+
+@njit(cache=True, fastmath=True, nogil=True)
+def _entrywise_evaluate(
+    transitions: Any,
+    consensus: Any,
+    low_rank_point: Any,
+    low_rank: Any,
+    points: Any,
+    clip: float,
+    low_rank_weight: float,
+    sums: Any,
+    first: int,
+    last: int,
+) -> None:
+    n_views, m = transitions.shape[0], transitions.shape[2]
+    slack = np.empty(m)
+    for i in range(first, last):
+        total, inner, square, low, residual = 0.0, 0.0, 0.0, 0.0, 0.0
+        for j in range(m):
+            slack[j] = low_rank_weight * (low_rank_point[i, j] - low_rank[i, j])
+            low += (consensus[i, j] - low_rank[i, j]) ** 2
+        for k in range(n_views):
+            for j in range(m):
+                point, value = points[k, i, j], transitions[k, i, j]
+                multiplier = min(max(point, -clip), clip)
+                error = value - consensus[i, j]
+                slack[j] -= multiplier
+                total += abs(error)
+                inner += multiplier * value
+                square += multiplier * multiplier
+                residual += (error - point + multiplier) ** 2
+        smallest = slack[0]
+        for j in range(1, m):
+            smallest = min(smallest, slack[j])
+        sums[0, i], sums[1, i], sums[2, i] = total, inner, square
+        sums[3, i], sums[4, i], sums[5, i] = smallest, low, residual
+
+
 def _n_blocks(n_samples: int) -> int:
     return -(-n_samples // _BLOCK)
 
@@ -389,3 +472,47 @@ def evaluate(
         low_rank_residual=float(low),
         group_residual=float(groups),
     )
+
+
+def entrywise_sweep(
+    transitions: FloatArray,
+    consensus: FloatArray,
+    low_rank_point: FloatArray,
+    low_rank: FloatArray,
+    points: FloatArray,
+    thresholds: FloatArray,
+    *,
+    clip: float,
+    relaxation: float,
+    ratio: float,
+    low_rank_weight: float = 1.0,
+) -> float:
+    """Update the consensus and the points of every view, in place (see `reference.entrywise_sweep`)."""
+    changes = np.empty(len(consensus))
+    work = partial(
+        _entrywise_sweep,
+        transitions, consensus, low_rank_point, low_rank, points, thresholds,
+        float(clip), relaxation, ratio, low_rank_weight, changes,
+    )  # fmt: skip
+    run_ranges(work, len(consensus), least=_BLOCK)
+    return float(changes.sum())
+
+
+def entrywise_evaluate(
+    transitions: FloatArray,
+    consensus: FloatArray,
+    low_rank_point: FloatArray,
+    low_rank: FloatArray,
+    points: FloatArray,
+    *,
+    clip: float,
+    low_rank_weight: float = 1.0,
+) -> EntrywiseEvaluation:
+    """Return the sums behind objective, dual bound and residuals (see `reference.entrywise_evaluate`)."""
+    sums = np.empty((6, len(consensus)))
+    work = partial(
+        _entrywise_evaluate,
+        transitions, consensus, low_rank_point, low_rank, points, float(clip), low_rank_weight, sums,
+    )  # fmt: skip
+    run_ranges(work, len(consensus), least=_BLOCK)
+    return EntrywiseEvaluation(*(float(value) for value in sums.sum(axis=1)))

@@ -29,6 +29,23 @@ class Evaluation(NamedTuple):
     """Squared Frobenius norms of all P_k - P - R_k and P_k - P - C_k."""
 
 
+class EntrywiseEvaluation(NamedTuple):
+    """The same for errors that are penalised entry by entry."""
+
+    total: float
+    """Sum of the absolute values of all P_k - P."""
+    inner: float
+    """Inner product of the scaled multipliers with the transitions."""
+    square: float
+    """Squared Frobenius norm of the scaled multipliers."""
+    row_minima: float
+    """Sum over rows of the smallest entry of the scaled Z minus the sum of these multipliers."""
+    low_rank_residual: float
+    """Squared Frobenius norm of P - Q."""
+    residual: float
+    """Squared Frobenius norms of all P_k - P - L_k."""
+
+
 def project_simplex(x: Array, thresholds: Array | None = None) -> Array:
     """Project every row of ``x`` onto the probability simplex by sorting.
 
@@ -239,4 +256,61 @@ def evaluate(
         row_minima=float(xp.sum(xp.min(slack, axis=1))),
         low_rank_residual=float(xp.sum((consensus - low_rank) ** 2)),
         group_residual=float(group_residual),
+    )
+
+
+def entrywise_sweep(
+    transitions: Array,
+    consensus: Array,
+    low_rank_point: Array,
+    low_rank: Array,
+    points: Array,
+    thresholds: Array,
+    *,
+    clip: float,
+    relaxation: float,
+    ratio: float,
+    low_rank_weight: float = 1.0,
+) -> float:
+    """Update the consensus and then the points of every view, in place, and return the squared change of the consensus.
+
+    The scaled multiplier of an entry is its point clipped to ``[-clip, clip]``, its copy is the rest. Everything else
+    is as in `sweep`.
+    """
+    xp = namespace(transitions)
+    multipliers = xp.clip(points, -clip, clip)
+    target = low_rank_weight * ((1.0 + ratio) * low_rank - ratio * low_rank_point)
+    target = target + xp.sum(transitions - points + (1.0 + ratio) * multipliers, axis=0)
+    updated = project_simplex(target / (low_rank_weight + transitions.shape[0]), thresholds)
+    change = float(xp.sum((updated - consensus) ** 2))
+    consensus[...] = updated
+    keep = 1.0 - relaxation
+    low_rank_point[...] = relaxation * updated + keep * low_rank + ratio * (low_rank_point - low_rank)
+    errors = relaxation * (transitions - updated[None, ...])
+    points[...] = errors + keep * (points - multipliers) + ratio * multipliers
+    return change
+
+
+def entrywise_evaluate(
+    transitions: Array,
+    consensus: Array,
+    low_rank_point: Array,
+    low_rank: Array,
+    points: Array,
+    *,
+    clip: float,
+    low_rank_weight: float = 1.0,
+) -> EntrywiseEvaluation:
+    """Return the sums behind objective, dual bound and residuals (see `entrywise_sweep`)."""
+    xp = namespace(transitions)
+    multipliers = xp.clip(points, -clip, clip)
+    errors = transitions - consensus[None, ...]
+    slack = low_rank_weight * (low_rank_point - low_rank) - xp.sum(multipliers, axis=0)
+    return EntrywiseEvaluation(
+        total=float(xp.sum(xp.abs(errors))),
+        inner=float(xp.sum(multipliers * transitions)),
+        square=float(xp.sum(multipliers**2)),
+        row_minima=float(xp.sum(xp.min(slack, axis=1))),
+        low_rank_residual=float(xp.sum((consensus - low_rank) ** 2)),
+        residual=float(xp.sum((errors - points + multipliers) ** 2)),
     )

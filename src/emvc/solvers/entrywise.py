@@ -35,9 +35,10 @@ class EntrywiseState(SplitState):
     points: FloatArray
     clip: float
 
-    def multiplier(self, k: int) -> FloatArray:
-        """Return the scaled multiplier of view ``k``."""
-        return np.asarray(np.clip(self.points[k], -self.clip, self.clip))
+    @property
+    def arrays(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """The arrays in the order in which the kernels take them, after the transitions."""
+        return self.consensus, self.low_rank_point, self.low_rank, self.points
 
 
 @dataclass(frozen=True)
@@ -52,43 +53,31 @@ class EntrywiseADMM(SplitSolver[EntrywiseState]):
 
     def step(self, problem: EntrywiseProblem, state: EntrywiseState) -> EntrywiseState:
         """Do one iteration in place."""
-        ratio, keep = state.ratio, 1.0 - self.relaxation
-        target = state.low_rank_weight * ((1.0 + ratio) * state.low_rank - ratio * state.low_rank_point)
-        for k, transitions in enumerate(problem.transitions):
-            target += transitions - state.points[k] + (1.0 + ratio) * state.multiplier(k)
-        target /= state.low_rank_weight + state.n_error_copies
-        updated = kernels.fused.project_simplex(target, state.thresholds)
-        state.change = float(np.sum((updated - state.consensus) ** 2))
-        state.consensus = updated
-        state.low_rank_point = (
-            self.relaxation * updated + keep * state.low_rank + ratio * (state.low_rank_point - state.low_rank)
+        state.change = kernels.fused.entrywise_sweep(
+            problem.transitions,
+            *state.arrays,
+            state.thresholds,
+            clip=state.clip,
+            relaxation=self.relaxation,
+            ratio=state.ratio,
+            low_rank_weight=state.low_rank_weight,
         )
-        for k, transitions in enumerate(problem.transitions):
-            multiplier = state.multiplier(k)
-            copy = state.points[k] - multiplier
-            state.points[k] = self.relaxation * (transitions - updated) + keep * copy + ratio * multiplier
         state.ratio = 1.0
         state.clip = problem.lam / state.penalty
         state.threshold()
         return state
 
     def _measure(self, problem: EntrywiseProblem, state: EntrywiseState) -> Measures:
-        slack = state.low_rank_weight * (state.low_rank_point - state.low_rank)
-        error_penalty = inner = square = residual = 0.0
-        for k, transitions in enumerate(problem.transitions):
-            multiplier, errors = state.multiplier(k), transitions - state.consensus
-            slack -= multiplier
-            inner += float(np.sum(multiplier * transitions))
-            square += float(np.sum(multiplier**2))
-            error_penalty += problem.lam * float(np.abs(errors).sum())
-            residual += float(np.sum((errors - state.points[k] + multiplier) ** 2))
+        sums = kernels.fused.entrywise_evaluate(
+            problem.transitions, *state.arrays, clip=state.clip, low_rank_weight=state.low_rank_weight
+        )
         return Measures(
-            error_penalty=error_penalty,
-            inner=inner,
-            row_minima=float(slack.min(axis=1).sum()),
-            multiplier_square=square,
-            low_rank_residual=float(np.sum((state.consensus - state.low_rank) ** 2)),
-            error_residual=residual,
+            error_penalty=problem.lam * sums.total,
+            inner=sums.inner,
+            row_minima=sums.row_minima,
+            multiplier_square=sums.square,
+            low_rank_residual=sums.low_rank_residual,
+            error_residual=sums.residual,
         )
 
 
