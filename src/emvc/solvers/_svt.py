@@ -197,7 +197,8 @@ class SingularValueThreshold:
             if basis is None:
                 return None
             block = matmul(matrix.T, matmul(matrix, basis))
-        for _ in range(1 if self.accuracy is None else _POWER_STEPS):
+        last = math.inf
+        for left in reversed(range(1 if self.accuracy is None else _POWER_STEPS)):
             basis = _orthonormalize(block)
             if basis is None:
                 return None
@@ -214,8 +215,12 @@ class SingularValueThreshold:
             if self.accuracy is None:
                 break
             block = matmul(matrix.T, images)
-            if _block_error(block, basis, values, threshold) <= self.accuracy:
+            error = _block_error(block, basis, values, threshold)
+            if error <= self.accuracy:
                 break
+            if error * (error / last) ** left > self.accuracy:
+                return None  # the steps that are left will not do
+            last = error
         else:
             return None
         self._left = images / np.maximum(values, _TINY * values[0])
