@@ -90,6 +90,16 @@ def test_paper_protocol_chooses_by_labels_and_repeats_with_all_seeds(tmp_path):
     assert len(read_records(tmp_path / "r.db")) == 4  # one candidate was dropped after the first seed
 
 
+def test_ablations_share_the_kernel_of_their_leader():
+    rows = {row.label: row for row in paper.rows()}
+    assert [label for label, row in rows.items() if row.leader] == ["EMVC(*)", "EMVC(g1)", "EMVC(l21)"]
+    for row in rows.values():
+        if row.leader:
+            assert len(row.paper["affinity"]) > 1
+            follower = row.following({"parameters": '{"affinity": "rbf-t100", "beta": 7.0}'})
+            assert follower.paper == {**row.paper, "affinity": ["rbf-t100"]}
+
+
 def test_honest_protocol_tries_nothing(tmp_path):
     row = next(row for row in paper.rows() if row.label == "EMVC")
     records = paper.run_row(row, "synthetic-small", "honest", tmp_path / "r.db", seeds=(0,))

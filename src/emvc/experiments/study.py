@@ -24,7 +24,7 @@ from emvc.experiments.paper import (
     rows,
     run_row,
 )
-from emvc.experiments.runner import Report, run_cells
+from emvc.experiments.runner import Record, Report, run_cells
 
 BAYES_NOTE = "Nothing can be reliably above the Bayes limit of these data: accuracy .861, NMI .419."
 CHOICE_NOTES = {
@@ -107,11 +107,13 @@ class Study:
     def table(self, dataset: str, protocol: Protocol) -> dict[str, bytes]:
         """Return the comparison of all methods on one data set as Markdown, CSV and LaTeX."""
         known = printed(dataset) if protocol == "paper" else {}
-        lines = []
-        for row in self._rows(dataset):
-            records = run_row(row, dataset, protocol, self.path, seeds=self.size.seeds, **self._options())
-            if records:
-                lines.append(tables.summarize(row.label, records, known))
+        rows = self._rows(dataset)
+        found: dict[str, list[Record]] = {}
+        for row in sorted(rows, key=lambda row: row.leader is not None):
+            leader = found[row.leader] if row.leader else []
+            run = row.following(leader[0]) if leader and protocol == "paper" else row
+            found[row.label] = run_row(run, dataset, protocol, self.path, seeds=self.size.seeds, **self._options())
+        lines = [tables.summarize(row.label, found[row.label], known) for row in rows if found[row.label]]
         title = f"{PRINTED_NAMES.get(dataset, dataset)}, protocol {protocol}, {len(self.size.seeds)} repetitions"
         notes = [CHOICE_NOTES[protocol], *([BAYES_NOTE] if dataset.startswith("synthetic") else [])]
         notes += [LARGE_NOTE] if is_large(dataset) and protocol == "paper" else []
