@@ -193,10 +193,10 @@ class SingularValueThreshold:
             return None
         block = matmul(matrix.T, self._left)
         if self.careful:
-            basis = _orthonormalize(block)
-            if basis is None:
+            start = _orthonormalize(block)
+            if start is None:
                 return None
-            block = matmul(matrix.T, matmul(matrix, basis))
+            block = matmul(matrix.T, matmul(matrix, start))
         last = math.inf
         for left in reversed(range(1 if self.accuracy is None else _POWER_STEPS)):
             basis = _orthonormalize(block)
@@ -211,24 +211,22 @@ class SingularValueThreshold:
             n_kept = min(above + self._guard(above), len(values))
             order = np.arange(len(values) - n_kept, len(values))[::-1]
             rotation, values = rotation[:, order], values[order]
-            basis, images = matmul(basis, rotation[:, :above]), matmul(images, rotation)
+            vectors, images = matmul(basis, rotation[:, :above]), matmul(images, rotation)
             if self.accuracy is None:
                 break
             block = matmul(matrix.T, images)
-            error = _block_error(block, basis, values, threshold)
+            error = _block_error(block, vectors, values, threshold)
             if error <= self.accuracy:
                 break
             if error * (error / last) ** left > self.accuracy:
                 return None  # the steps that are left will not do
             last = error
-        else:
-            return None
         self._left = images / np.maximum(values, _TINY * values[0])
         lacking = above + self._guard(above) - n_kept
         if lacking > 0 and self.accuracy is None and not truncate:  # the rank has grown, and with it the guard
             fresh = np.random.default_rng(above).standard_normal((matrix.shape[1], lacking)).astype(matrix.dtype)
             self._left = np.hstack([self._left, _unit_columns(matmul(matrix, fresh))])
-        return images[:, :above], basis, values[:above]
+        return images[:, :above], vectors, values[:above]
 
     def _by_gram(self, matrix: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray]:
         """Return singular values above the threshold and right vectors from the Gram matrix.
