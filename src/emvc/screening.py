@@ -15,11 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse
 
 from emvc import kernels
 from emvc._array import BoolArray, FloatArray
+from emvc._threads import matmul
 from emvc._validation import View
 from emvc.graphs import Scaling, fit_scaling, kth_squared_distance, squared_distances_between
 
@@ -323,12 +326,16 @@ def _two_step_overlap(own: FloatArray, others: FloatArray) -> FloatArray:
     """Return the overlap of two ways to take two steps, by matrix products unless the graphs are sparse."""
     if np.count_nonzero(own) * np.count_nonzero(others) <= _SPARSE**2 * own.size * others.size:
         return kernels.neighbors.two_step_overlap(own, others)
-    first_own, first_others = own.copy(), others.copy()
-    np.fill_diagonal(first_own, 0.0)
-    np.fill_diagonal(first_others, 0.0)
-    here = row_stochastic(first_own) @ others
-    there = row_stochastic(first_others) @ others
-    return np.asarray(np.minimum(here, there, out=here).sum(axis=1))
+    second: Any = others.astype(np.float32)  # shares of probabilities need no more digits
+    here, there = (matmul(_first_step(chain), second) for chain in (own, others))
+    return np.asarray(np.minimum(here, there, out=here).sum(axis=1, dtype=np.float64))
+
+
+def _first_step(chain: FloatArray) -> Any:
+    """Return the chain without staying, in single precision."""
+    chain = chain.copy()
+    np.fill_diagonal(chain, 0.0)
+    return row_stochastic(chain).astype(np.float32)
 
 
 def rate_errors(

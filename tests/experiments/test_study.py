@@ -90,6 +90,28 @@ def test_paper_protocol_chooses_by_labels_and_repeats_with_all_seeds(tmp_path):
     assert len(read_records(tmp_path / "r.db")) == 4  # one candidate was dropped after the first seed
 
 
+def test_kernel_is_chosen_with_equal_weights_first(tmp_path, monkeypatch):
+    options = {"beta": [0.01, 1.0], "lam": [0.01, 1.0], "affinity": ["rbf", "cosine"]}
+    ran = []
+
+    def pretend(cells, *_, **__):
+        ran.extend(cell.parameters for cell in cells)
+        kernels = {"rbf": 0.5, "cosine": 0.7}
+        return [
+            {"accuracy": kernels[c.parameters["affinity"]] + c.parameters["beta"] / 10, "parameters": c.parameters}
+            for c in cells
+        ]
+
+    monkeypatch.setattr(paper, "run_cells", pretend)
+    row = paper.Row("EMVC", "EMVC", options, kernel_first=True)
+    records = paper.run_row(row, "synthetic-small", "paper", tmp_path / "r.db", seeds=(0, 1))
+    assert [record["parameters"]["affinity"] for record in records] == ["cosine", "cosine"]
+    assert records[0]["parameters"]["beta"] == 1.0
+    unequal = [p["affinity"] for p in ran if p["beta"] != p["lam"]]
+    assert unequal
+    assert set(unequal) == {"cosine"}
+
+
 def test_ablations_share_the_kernel_of_their_leader():
     rows = {row.label: row for row in paper.rows()}
     assert [label for label, row in rows.items() if row.leader] == ["EMVC(*)", "EMVC(g1)", "EMVC(l21)"]
