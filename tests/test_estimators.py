@@ -77,7 +77,7 @@ def test_same_seed_same_labels(estimator, rng):
         (
             {"scale": "minmax"},
             ValueError,
-            "Unknown scale='minmax'; choose from 'auto', 'unit', 'zscore', None",
+            "Unknown scale='minmax'; choose from 'auto', 'unit', 'zscore', 'denoise', None",
         ),
         ({"random_state": "x"}, ValueError, "cannot be used to seed"),
     ],

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import check_array
 
-from emvc._array import BoolArray
+from emvc._array import BoolArray, FloatArray
 from emvc._containers import is_mudata, mudata_views, sample_names
 
 _LARGEST = 1e150  # squares of larger values overflow
@@ -379,3 +379,8 @@ def check_memory(n_arrays: float, shape: tuple[int, int], *, advice: str) -> Non
             f"About {needed / 2**30:.1f} GiB are needed for {shape[0]} samples ({n_arrays:g} matrices of "
             f"{shape[0]} x {shape[1]}), but only {available / 2**30:.1f} GiB are available. {advice}"
         )
+
+
+def to_dense(view: View) -> FloatArray:
+    """Return a view as an array, whether it is sparse or not."""
+    return np.asarray(view.toarray() if scipy.sparse.issparse(view) else view)

@@ -29,14 +29,16 @@ import scipy.sparse
 from emvc import kernels
 from emvc._array import FloatArray, IntArray
 from emvc._threads import matmul, run_ranges, use_threads
-from emvc._validation import View, check_affinity, check_choice
+from emvc._validation import View, check_affinity, check_choice, to_dense
+from emvc.denoising import signal_components, white_noise_share
 
 Affinity = Callable[[Any], Any]
 
-SCALES = ("auto", "unit", "zscore", None)
+SCALES = ("auto", "unit", "zscore", "denoise", None)
 _SELF_TUNING_NEIGHBOR = 7
 _HEAVY_TAILS = 30.0  # kurtosis; text has 50 and more, other features rarely 10
 _SIMILAR_VARIANCES = 4.0
+_WHITE = 0.9  # share of white noise in the variance of a view from which it is taken away
 _CHUNK_ROWS = 128  # rows of which distances to everybody are held at a time
 _ROUNDING = 1e-12  # squared distances below this share of the squared norms are rounding, not distance
 
@@ -48,12 +50,14 @@ def scale_view(view: View, scale: str | None = "auto") -> View:
     ----------
     view : ndarray or CSR matrix of shape (n_samples, n_features)
         The view.
-    scale : {"auto", "unit", "zscore", None}
+    scale : {"auto", "unit", "zscore", "denoise", None}
         ``"unit"`` gives every row length one (empty rows stay empty), ``"zscore"`` every column the variance one
-        (constant columns become zero). ``"auto"`` picks the first for text-like views (no negative and mostly zeros, or
-        with very heavy tails, which text keeps under noise), neither where the columns have similar variances anyway
-        and equalising them would only raise those that hold little but noise, and the second otherwise. A sparse view
-        is divided by its deviations but not centred.
+        (constant columns become zero), ``"denoise"`` replaces the columns by the directions that stand out of white
+        noise (`emvc.denoising`), if there are any. ``"auto"`` picks the first for text-like views (no negative and
+        mostly zeros, or with very heavy tails, which text keeps under noise), None where the columns have similar
+        variances anyway and equalising them would only raise those that hold little but noise, and the second
+        otherwise; `emvc.EMVC` picks the third where noise is all but everything. A sparse view is divided by its
+        deviations but not centred.
 
     Examples
     --------
@@ -71,10 +75,12 @@ class Scaling:
 
     Attributes
     ----------
-    kind : {"unit", "zscore"} or None
+    kind : {"unit", "zscore", "denoise"} or None
         As for `scale_view`, without ``"auto"``.
-    mean, factors : ndarray of shape (n_features,), or None
-        What is subtracted from a dense view and what it is multiplied with then, for z-scores.
+    mean : ndarray of shape (n_features,), or None
+        What is subtracted from a dense view, for z-scores and to take noise away.
+    factors : ndarray of shape (n_features,) or (n_features, n_directions), or None
+        What it is multiplied with then: one over the deviations, or the directions of the signal.
     """
 
     kind: str | None
@@ -88,11 +94,15 @@ class Scaling:
             return _multiply(view, 1.0 / np.where(norms > 0, norms, 1.0)[:, None])
         if self.mean is None or self.factors is None:
             return view
+        if self.kind == "denoise":
+            return np.asarray(view @ self.factors) - self.mean @ self.factors
         return _multiply(view if scipy.sparse.issparse(view) else view - self.mean, self.factors[None, :])
 
 
-def fit_scaling(view: View, scale: str | None = "auto") -> Scaling:
+def fit_scaling(view: View, scale: str | None = "auto", *, denoise: bool = False) -> Scaling:
     """Return the scaling of `scale_view` for this view.
+
+    With ``denoise``, ``"auto"`` also takes white noise away where there is hardly anything else.
 
     Examples
     --------
@@ -104,7 +114,14 @@ def fit_scaling(view: View, scale: str | None = "auto") -> Scaling:
     check_choice(scale, "scale", SCALES)
     if scale == "auto":
         scale = _choose_scale(view)
-    return Scaling(scale, *_zscore(view)) if scale == "zscore" else Scaling(scale)
+        if denoise and scale is None and white_noise_share(to_dense(view)) >= _WHITE:
+            scale = "denoise"
+    if scale == "zscore":
+        return Scaling(scale, *_zscore(view))
+    signal = signal_components(to_dense(view)) if scale == "denoise" else None
+    if signal is not None:
+        return Scaling(scale, *signal)
+    return Scaling(None if scale == "denoise" else scale)
 
 
 def is_text_like(view: View) -> bool:
@@ -205,7 +222,7 @@ def _product(one: View, other: View) -> FloatArray:
     if not scipy.sparse.issparse(one) and not scipy.sparse.issparse(other):
         return matmul(one, other.T)
     product = one @ other.T
-    return np.asarray(product.toarray() if scipy.sparse.issparse(product) else product)
+    return to_dense(product)
 
 
 def _median_distance(squares: FloatArray) -> float:

@@ -18,7 +18,7 @@ import scipy.sparse
 
 from emvc import graphs
 from emvc._array import BoolArray, FloatArray, IntArray
-from emvc._validation import View, Views
+from emvc._validation import View, Views, to_dense
 from emvc.fusion import LEAST_SPREAD, correlation_shrinkage
 from emvc.graphs import Scaling
 from emvc.landmarks import (
@@ -53,10 +53,6 @@ _PILOT_PER_LANDMARK = 5
 _REFERENCE = 2000  # rows of the pilot among which neighbours for the isolation are sought
 _JOINED_FEATURES = 50  # k-means that chooses landmarks sees at most this many principal components
 _CORRELATION_SAMPLES = 400
-
-
-def _dense(view: View) -> FloatArray:
-    return np.asarray(view.toarray() if scipy.sparse.issparse(view) else view)
 
 
 def pilot_rows(n_samples: int, n_landmarks: int) -> IntArray:
@@ -103,7 +99,7 @@ def make_plan(
     scalings = []
     for array, seen in zip(pilot.arrays, observed.T, strict=True):
         part = array[np.flatnonzero(seen)]
-        scaling = graphs.fit_scaling(part, scale)
+        scaling = graphs.fit_scaling(part, scale, denoise=True)
         scaled = scaling.apply(part)
         shift = np.zeros(array.shape[1]) if scipy.sparse.issparse(scaled) else scaled.mean(axis=0)
         scalings.append((scaling, shift, _mean_square(shifted(scaled, shift))))
@@ -221,7 +217,7 @@ def choose_landmarks(
 def _few_features(scaled: View) -> FloatArray:
     """Return a view with at most `_JOINED_FEATURES` columns: the principal components if there are more."""
     if scaled.shape[1] <= _JOINED_FEATURES or scaled.shape[0] <= _JOINED_FEATURES:
-        return _dense(scaled)
+        return to_dense(scaled)
     from sklearn.decomposition import TruncatedSVD
 
     return np.asarray(TruncatedSVD(_JOINED_FEATURES, random_state=0).fit_transform(scaled))

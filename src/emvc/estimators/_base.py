@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,6 +21,7 @@ from emvc._validation import (
     check_integer,
     check_n_clusters,
     check_views,
+    to_dense,
 )
 
 
@@ -123,7 +123,7 @@ class GraphOptions(MultiViewClusterer):
         n_neighbors = self._n_neighbors(views.n_samples, n_clusters)
         for array, view_name in zip(views.arrays, views.names, strict=True):
             if isinstance(name, str) and name == "precomputed":
-                yield array.toarray() if scipy.sparse.issparse(array) else array
+                yield to_dense(array)
             else:
                 scaled = graphs.scale_view(array, self.scale)
                 yield graphs.compute_affinity(scaled, name, name=view_name, n_neighbors=n_neighbors)

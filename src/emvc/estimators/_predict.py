@@ -22,7 +22,7 @@ import scipy.sparse
 from emvc import graphs
 from emvc._array import BoolArray, FloatArray, IntArray
 from emvc._containers import is_mudata, mudata_views
-from emvc._validation import View, Views, check_memory
+from emvc._validation import View, Views, check_memory, to_dense
 from emvc.estimators._robust import sharp_votes
 from emvc.extension import Kernel, fit_kernel, prepare_view
 from emvc.fusion import JOINT_SHARE, JointScale, fill_unshared, joint_scale
@@ -119,7 +119,7 @@ def build_reference(model: Any, affinity: str) -> Reference:
     for k, view in enumerate(training.views):
         inside, present = np.flatnonzero(observed[:, k]), np.flatnonzero(~missing[:, k])
         n_neighbors = max(min(training.n_neighbors, 10), round(training.n_neighbors * len(inside) / n_kept))
-        scaling = graphs.fit_scaling(view[inside], model.scale)
+        scaling = graphs.fit_scaling(view[inside], model.scale, denoise=True)
         scaled = prepare_view(scaling.apply(view[inside]), affinity)
         squares = graphs.squared_distances(scaled)
         kernel = fit_kernel(squares, affinity, n_neighbors)
@@ -182,7 +182,7 @@ def _like(array: View, known: View) -> View:
     """Return the array sparse or dense as the training view was."""
     if scipy.sparse.issparse(known):
         return scipy.sparse.csr_matrix(array)
-    return array.toarray() if scipy.sparse.issparse(array) else array
+    return to_dense(array)
 
 
 def _predict_block(model: Any, reference: Reference, arrays: list[View], missing: BoolArray) -> IntArray:

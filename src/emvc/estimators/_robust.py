@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.sparse
 
 from emvc import graphs
 from emvc._array import BoolArray, FloatArray, IntArray
-from emvc._validation import View, Views
+from emvc._validation import View, Views, to_dense
 from emvc.fusion import Chains, fuse, standard_disagreement
 from emvc.screening import Screening, rate_errors, screen
 from emvc.spectral import number_by_appearance
@@ -89,9 +88,10 @@ def prepare(
             k_neighbors = max(min(n_neighbors, 10), round(n_neighbors * len(inside) / len(kept)))
             if not features:
                 part = array[rows][:, rows]
-                yield _scatter(_dense(part), inside, len(kept))
+                yield _scatter(to_dense(part), inside, len(kept))
                 continue
-            scaled = graphs.scale_view(array if len(rows) == views.n_samples else array[rows], scale)
+            part = array if len(rows) == views.n_samples else array[rows]
+            scaled = graphs.fit_scaling(part, scale, denoise=True).apply(part)
             if affinity == "local":
                 squares = graphs.squared_distances(scaled)
                 if distances is not None:
@@ -111,10 +111,6 @@ def prepare(
         weigh=weigh,
     )
     return Preparation(found, kept, lost, chains)
-
-
-def _dense(matrix: View) -> FloatArray:
-    return np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix)
 
 
 def _scatter(matrix: FloatArray, inside: IntArray, n_samples: int) -> FloatArray:
@@ -138,7 +134,7 @@ def votes_of_the_kept(views: Views, preparation: Preparation, scale: str | None)
         return total
     for array, absent in zip(views.arrays, views.missing.T, strict=True):
         present = ~absent
-        scaled = graphs.scale_view(array[present], scale)
+        scaled = graphs.fit_scaling(array[present], scale, denoise=True).apply(array[present])
         position = np.cumsum(present) - 1
         there, here = np.flatnonzero(present[lost]), np.flatnonzero(present[kept])
         if not len(there) or not len(here):
