@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from emvc.fusion import JOINT_SHARE, find_mismatches, fuse, joint_distances, view_quality
+from emvc.fusion import JOINT_SHARE, Distances, find_mismatches, fuse, joint_distances, view_quality
 from emvc.graphs import local_graph, squared_distances, transition_matrix
 
 
@@ -15,7 +15,7 @@ def run_fuse(views, observed=None, **options):
     distances = [squared_distances(view) for view in views]
     affinities = [local_graph(d.copy(), 10) for d in distances]
     observed = np.ones((len(views[0]), len(views)), dtype=bool) if observed is None else observed
-    return fuse(affinities, distances, observed, 3, n_neighbors=10, **options)
+    return fuse(affinities, Distances(distances), observed, 3, n_neighbors=10, **options)
 
 
 def test_chains_are_row_stochastic_and_joint_has_its_share(rng):

@@ -2,7 +2,8 @@ r"""From affinities and distances of the views to the data of the decomposition:
 
 **Joint view.** The distances of all views, each divided by its mean, are averaged over the views that show both
 samples; their graph is view K + 1. It carries `JOINT_SHARE` of the total weight: single views are often too poor to
-tell all clusters apart, and an average of poor graphs is poor where a graph of averaged distances is not.
+tell all clusters apart, and an average of poor graphs is poor where a graph of averaged distances is not. Views that
+are mostly noise enter with the distances of the signal that they share (`Distances`).
 
 **Weights.** With F the leading eigenvectors of the mean chain, the quality of view k is the mean of
 :math:`f'S_kf` over the columns of F besides the first, corrected for what self-loops alone would give: 0 for a view of
@@ -17,7 +18,7 @@ Since the rows of P sum to one over all samples but those of :math:`P_k` over th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,12 +28,37 @@ from emvc.screening import MISMATCHED, between_observed, disagreement, spare_the
 from emvc.spectral import leading_eigenvectors
 
 JOINT_SHARE = 0.45
+POOLED_SHARE = 0.7
+"""Share of the joint view if all views are pooled (`Distances`)."""
+
 _FULL_WEIGHT = 0.5  # share of the best quality down to which a view counts in full
 _LEAST_WEIGHT = 0.01
 LEAST_SPREAD = 0.05
 """Least spread of the disagreement of a view."""
 
 _CORRELATION_SAMPLES = 400
+
+
+@dataclass
+class Distances:
+    """Squared distances of the views, for the joint view.
+
+    Attributes
+    ----------
+    squares : list of ndarray of shape (n_samples, n_samples)
+        Distances of each view.
+    n_pooled : int
+        Number of views that are mostly noise and have the distances of what they share (`emvc.denoising`) instead of
+        their own. Where all do, single views say little that the joint one does not, and it counts for more.
+    """
+
+    squares: list[FloatArray] = field(default_factory=list)
+    n_pooled: int = 0
+
+    @property
+    def share(self) -> float:
+        """Share of the joint view in the total weight."""
+        return JOINT_SHARE + (POOLED_SHARE - JOINT_SHARE) * self.n_pooled / len(self.squares)
 
 
 @dataclass(frozen=True)
@@ -80,7 +106,7 @@ class Chains:
 
 def fuse(
     affinities: Iterable[FloatArray],
-    distances: Sequence[FloatArray] | None,
+    distances: Distances | None,
     observed: BoolArray,
     n_clusters: int,
     *,
@@ -94,9 +120,9 @@ def fuse(
     ----------
     affinities : iterable of ndarray of shape (n_samples, n_samples)
         Affinities of the views; rows and columns of samples that are not observed are ignored.
-    distances : sequence of ndarray of shape (n_samples, n_samples), or None
-        Squared distances of the views, for the joint view; None for no joint view. Looked at after the affinities, so
-        they may come about with them.
+    distances : Distances or None
+        What the joint view is made of; None for no joint view. Looked at after the affinities, so they may come about
+        with them.
     observed : ndarray of bool of shape (n_samples, n_views)
         Which samples a view shows. Each must be shown by one view at least.
     n_clusters : int
@@ -124,9 +150,9 @@ def fuse(
     quality = view_quality(own, observed, n_clusters) if weigh and n_views > 1 else np.ones(n_views)
     weights = _weights(quality)
     if distances is not None:
-        joint = joint_distances(distances, observed, weights)
+        joint = joint_distances(distances.squares, observed, weights)
         transition_matrix(local_graph(joint, n_neighbors), out=transitions[-1])
-        weights = np.append(weights * (1.0 - JOINT_SHARE) / weights.sum(), JOINT_SHARE)
+        weights = np.append(weights * (1.0 - distances.share) / weights.sum(), distances.share)
         guess = transitions[-1]
     else:
         guess = _observed_mean(own, observed, weights)

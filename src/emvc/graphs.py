@@ -38,7 +38,7 @@ SCALES = ("auto", "unit", "zscore", "denoise", None)
 _SELF_TUNING_NEIGHBOR = 7
 _HEAVY_TAILS = 30.0  # kurtosis; text has 50 and more, other features rarely 10
 _SIMILAR_VARIANCES = 4.0
-_WHITE = 0.9  # share of white noise in the variance of a view from which it is taken away
+_WHITE = 0.6  # share of white noise in the variance of a view from which it is taken away
 _CHUNK_ROWS = 128  # rows of which distances to everybody are held at a time
 _ROUNDING = 1e-12  # squared distances below this share of the squared norms are rounding, not distance
 
@@ -56,8 +56,8 @@ def scale_view(view: View, scale: str | None = "auto") -> View:
         noise (`emvc.denoising`), if there are any. ``"auto"`` picks the first for text-like views (no negative and
         mostly zeros, or with very heavy tails, which text keeps under noise), None where the columns have similar
         variances anyway and equalising them would only raise those that hold little but noise, and the second
-        otherwise; `emvc.EMVC` picks the third where noise is all but everything. A sparse view is divided by its
-        deviations but not centred.
+        otherwise; `emvc.EMVC` picks the third where most of the variance is white noise. A sparse view is divided by
+        its deviations but not centred.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class Scaling:
 def fit_scaling(view: View, scale: str | None = "auto", *, denoise: bool = False) -> Scaling:
     """Return the scaling of `scale_view` for this view.
 
-    With ``denoise``, ``"auto"`` also takes white noise away where there is hardly anything else.
+    With ``denoise``, ``"auto"`` also takes white noise away where it is most of the variance.
 
     Examples
     --------

@@ -10,7 +10,8 @@ import numpy as np
 from emvc import graphs
 from emvc._array import BoolArray, FloatArray, IntArray
 from emvc._validation import View, Views, to_dense
-from emvc.fusion import Chains, fuse, standard_disagreement
+from emvc.denoising import pooled_signal
+from emvc.fusion import Chains, Distances, fuse, standard_disagreement
 from emvc.screening import Screening, rate_errors, screen
 from emvc.spectral import number_by_appearance
 
@@ -78,7 +79,8 @@ def prepare(
     lost = np.setdiff1d(np.arange(views.n_samples), kept)
     observed = found.observed[kept]
 
-    distances: list[FloatArray] | None = [] if joint and affinity == "local" and len(views.arrays) > 1 else None
+    distances = Distances() if joint and affinity == "local" and len(views.arrays) > 1 else None
+    noisy: list[int] = []
 
     def affinities() -> Iterator[FloatArray]:
         """Yield one graph at a time, and leave its distances for the joint view."""
@@ -91,15 +93,20 @@ def prepare(
                 yield _scatter(to_dense(part), inside, len(kept))
                 continue
             part = array if len(rows) == views.n_samples else array[rows]
-            scaled = graphs.fit_scaling(part, scale, denoise=True).apply(part)
+            scaling = graphs.fit_scaling(part, scale, denoise=True)
+            scaled = scaling.apply(part)
+            if scaling.kind == "denoise" and len(inside) == len(kept):
+                noisy.append(k)
             if affinity == "local":
                 squares = graphs.squared_distances(scaled)
                 if distances is not None:
-                    distances.append(_scatter(squares.copy(), inside, len(kept)))
+                    distances.squares.append(_scatter(squares.copy(), inside, len(kept)))
                 yield _scatter(graphs.local_graph(squares, k_neighbors), inside, len(kept))
             else:
                 assert callable(affinity)
                 yield _scatter(affinity(scaled, name, k_neighbors), inside, len(kept))
+        if distances is not None and len(noisy) > 1:
+            _pool(distances, noisy, [to_dense(views.arrays[k][kept]) for k in noisy])
 
     chains = fuse(
         affinities(),
@@ -111,6 +118,16 @@ def prepare(
         weigh=weigh,
     )
     return Preparation(found, kept, lost, chains)
+
+
+def _pool(distances: Distances, noisy: list[int], arrays: list[FloatArray]) -> None:
+    """Replace the distances of noisy views by those of the signal that they share."""
+    signal = pooled_signal(arrays)
+    if signal is not None:
+        squares = graphs.squared_distances(signal)
+        for k in noisy:
+            distances.squares[k] = squares
+        distances.n_pooled = len(noisy)
 
 
 def _scatter(matrix: FloatArray, inside: IntArray, n_samples: int) -> FloatArray:
