@@ -119,6 +119,20 @@ def threads_for_blas(size: int, *, least: int) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def threads_for_openmp(size: int, *, least: int) -> Iterator[None]:
+    """Give OpenMP one thread for a loop over ``size`` rows, unless these are at least ``least``.
+
+    Threads of OpenMP wait for each other without giving up their core. On a busy machine a short loop takes many times
+    longer with several of them than with one.
+    """
+    if size >= least:
+        yield
+        return
+    with _controller().limit(limits=1, user_api="openmp"):
+        yield
+
+
 _compilation = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
 _pool_lock = threading.Lock()

@@ -23,9 +23,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from emvc._array import BoolArray, FloatArray
-from emvc.graphs import local_graph, transition_matrix, weighted_mean
+from emvc._threads import matmul
+from emvc.graphs import local_graph, transition_matrix, weighted_mean, weighted_sum
 from emvc.screening import MISMATCHED, between_observed, disagreement, spare_the_many, standardize
-from emvc.spectral import leading_eigenvectors
+from emvc.spectral import leading_eigenvectors, thin_out
 
 JOINT_SHARE = 0.45
 POOLED_SHARE = 0.7
@@ -187,7 +188,7 @@ def view_quality(transitions: FloatArray, observed: BoolArray, n_clusters: int) 
     n_components = min(n_clusters, n_samples)
     if n_components < 2:
         return np.ones(n_views)
-    mean = _observed_mean(transitions, observed, np.ones(n_views))
+    mean = thin_out(_observed_mean(transitions, observed, np.ones(n_views)))
     vectors = leading_eigenvectors(0.5 * (mean + mean.T), n_components)[0][:, 1:]
     quality = np.empty(n_views)
     for k, chain in enumerate(transitions):
@@ -195,7 +196,7 @@ def view_quality(transitions: FloatArray, observed: BoolArray, n_clusters: int) 
         part = vectors[inside]
         part = part - part.mean(axis=0)
         sub = chain if len(inside) == n_samples else chain[np.ix_(inside, inside)]
-        fit = float(np.sum(part * (sub @ part)) / max(np.sum(part * part), 1e-300))
+        fit = float(np.sum(part * matmul(sub, part)) / max(np.sum(part * part), 1e-300))
         loops = float(np.trace(sub)) / len(inside)
         quality[k] = (fit - loops) / max(1.0 - loops, 1e-12)
     return quality
@@ -232,6 +233,10 @@ class JointScale:
 
         Distances that involve a sample which the view does not show are ignored; pairs that share no view get NaN.
         """
+        used = np.flatnonzero(self.weights > 0)
+        if len(used) and rows[:, used].all() and columns[:, used].all() and self.factors is None:
+            shares = self.weights[used] / self.weights[used].sum()
+            return weighted_sum([distances[int(k)] for k in used], shares / self.means[used])
         total, count = np.zeros((len(rows), len(columns))), np.zeros((len(rows), len(columns)))
         for k, squares in enumerate(distances):
             if self.weights[k] > 0:

@@ -19,7 +19,7 @@ see a shift.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,7 @@ _SELF_TUNING_NEIGHBOR = 7
 _HEAVY_TAILS = 30.0  # kurtosis; text has 50 and more, other features rarely 10
 _SIMILAR_VARIANCES = 4.0
 _WHITE = 0.6  # share of white noise in the variance of a view from which it is taken away
+_SUMMED_ROWS = 16  # rows of several matrices that fit into a cache
 _CHUNK_ROWS = 128  # rows of which distances to everybody are held at a time
 _ROUNDING = 1e-12  # squared distances below this share of the squared norms are rounding, not distance
 
@@ -426,13 +427,9 @@ def transition_matrix(affinity: FloatArray, out: FloatArray | None = None) -> Fl
     array([[0.25, 0.75],
            [0.5 , 0.5 ]])
     """
-    # A row is divided by its largest entry first, so that neither tiny nor huge affinities lose their proportions.
-    largest = affinity.max(axis=1, keepdims=True)
-    isolated = ~(largest > 0)
-    out = np.divide(affinity, np.where(isolated, 1.0, largest), out=out)
-    out[isolated.ravel()] = 1.0
-    degree = out.sum(axis=1, keepdims=True)
-    out /= degree
+    if out is None:
+        out = np.empty(affinity.shape)
+    kernels.neighbors.to_transitions(affinity, out)
     return out
 
 
@@ -444,5 +441,22 @@ def weighted_mean(matrices: FloatArray, weights: FloatArray) -> FloatArray:
     >>> weighted_mean(np.array([[[1.0, 2.0]], [[4.0, 2.0]]]), np.array([2.0, 1.0]))
     array([[2., 2.]])
     """
-    mean = (weights / weights.sum()).astype(matrices.dtype) @ matrices.reshape(len(matrices), -1)
-    return np.asarray(mean.reshape(matrices.shape[1:]))
+    return weighted_sum(list(matrices), weights / weights.sum())
+
+
+def weighted_sum(matrices: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
+    """Return the weighted sum of matrices, in their precision and a few rows at a time."""
+    first, *others = matrices
+    factors = weights.astype(first.dtype)
+    out = np.empty_like(first)
+
+    def add(start: int, stop: int) -> None:
+        for begin in range(start, stop, _SUMMED_ROWS):
+            rows = slice(begin, min(begin + _SUMMED_ROWS, stop))
+            np.multiply(first[rows], factors[0], out=out[rows])
+            for matrix, factor in zip(others, factors[1:], strict=True):
+                out[rows] += factor * matrix[rows]
+
+    with use_threads():
+        run_ranges(add, len(out), least=_SUMMED_ROWS)
+    return out

@@ -20,13 +20,18 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse
 from scipy.sparse.linalg import LinearOperator, eigsh, gmres
 from sklearn.cluster import KMeans
 
+from emvc import kernels
 from emvc._array import FloatArray, IntArray
+from emvc._threads import threads_for_openmp
 
 TELEPORT = 1e-3
 _DENSE_LIMIT = 200  # below this size a full eigendecomposition is instant and Lanczos gains nothing
+_MANY_ENTRIES = 1_000_000  # of an embedding from which several threads pay in k-means
+_THIN = 0.15  # share of entries up to which products with a sparse copy are faster
 
 Embedding = Literal["unit-rows", "plain", "weighted"]
 EMBEDDINGS: tuple[Embedding, ...] = ("unit-rows", "plain", "weighted")
@@ -43,9 +48,13 @@ def stationary_distribution(transitions: FloatArray, *, teleport: float = TELEPO
     >>> stationary_distribution(np.array([[0.5, 0.5], [1.0, 0.0]]), teleport=1e-9).round(6)
     array([0.666667, 0.333333])
     """
+    return _stationary(transitions, thin_out(transitions), teleport)
+
+
+def _stationary(transitions: FloatArray, thin: Any, teleport: float) -> FloatArray:
     n = len(transitions)
     start = np.full(n, 1.0 / n)
-    system = LinearOperator((n, n), matvec=lambda v: v - (1.0 - teleport) * (v @ transitions), dtype=np.float64)
+    system = LinearOperator((n, n), matvec=lambda v: v - (1.0 - teleport) * (v @ thin), dtype=np.float64)
     pi, failed = gmres(system, teleport * start, x0=start, rtol=1e-10, atol=0.0, restart=min(n, 60), maxiter=20)
     if failed:  # slowly mixing chains, such as a long cycle
         pi = scipy.linalg.solve(np.eye(n) - (1.0 - teleport) * transitions.T, teleport * start)
@@ -111,14 +120,15 @@ def _chain_eigenvectors(
     transitions: FloatArray, n_components: int, teleport: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return eigenvectors and eigenvalues of S, and the square root of the stationary distribution."""
-    root = np.sqrt(stationary_distribution(transitions, teleport=teleport))
+    thin = thin_out(transitions)
+    root = np.sqrt(_stationary(transitions, thin, teleport))
     n = len(root)
     jump = teleport / n
 
     def apply(v: FloatArray) -> FloatArray:
         v = np.asarray(v).ravel()
-        outward = root * (transitions @ (v / root))
-        inward = ((v * root) @ transitions) / root
+        outward = root * (thin @ (v / root))
+        inward = ((v * root) @ thin) / root
         back = root * (v / root).sum() + (root @ v) / root
         return np.asarray(0.5 * (1.0 - teleport) * (outward + inward) + 0.5 * jump * back)
 
@@ -126,14 +136,22 @@ def _chain_eigenvectors(
     return vectors, values, root
 
 
+def thin_out(matrix: FloatArray) -> Any:
+    """Return a sparse copy of a large matrix if few of its entries are not zero, else the matrix itself."""
+    if len(matrix) <= _DENSE_LIMIT or np.count_nonzero(matrix) > _THIN * matrix.size:
+        return matrix
+    starts, columns, values = kernels.neighbors.compress(matrix)
+    return scipy.sparse.csr_array((values, columns, starts), shape=matrix.shape)
+
+
 def leading_eigenvectors(
-    matrix: FloatArray | None, n_components: int, *, pull: FloatArray | None = None, weight: float = 0.0
+    matrix: Any, n_components: int, *, pull: FloatArray | None = None, weight: float = 0.0
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return the eigenvectors of :math:`S + w WW'` with the largest eigenvalues, and these eigenvalues.
 
     Parameters
     ----------
-    matrix : ndarray of shape (n, n), or None
+    matrix : ndarray or sparse array of shape (n, n), or None
         S, symmetric; None stands for zero.
     n_components : int
         Number of eigenvectors.
@@ -151,9 +169,10 @@ def leading_eigenvectors(
     def apply(v: FloatArray) -> FloatArray:
         v = np.asarray(v).ravel()
         image = matrix @ v
-        return image if pull is None else image + weight * (pull @ (v @ pull))
+        return np.asarray(image if pull is None else image + weight * (pull @ (v @ pull)))
 
-    return _leading(apply, len(matrix), n_components, start=np.ones(len(matrix)))
+    n = matrix.shape[0]
+    return _leading(apply, n, n_components, start=np.ones(n))
 
 
 def _leading(
@@ -204,7 +223,9 @@ def cluster_embedding(
 ) -> IntArray:
     """Run k-means with ``n_init`` starts and number the clusters in the order in which they appear."""
     seed = int(rng.integers(2**31 - 1))
-    labels = KMeans(n_clusters, n_init=n_init, random_state=seed).fit(embedding, sample_weight=weights).labels_
+    means = KMeans(n_clusters, n_init=n_init, random_state=seed)
+    with threads_for_openmp(embedding.size, least=_MANY_ENTRIES):
+        labels = means.fit(embedding, sample_weight=weights).labels_
     return number_by_appearance(labels)
 
 

@@ -252,3 +252,28 @@ def two_step_overlap(own: FloatArray, others: FloatArray) -> FloatArray:
     overlap = np.empty(len(own))
     run_ranges(partial(_two_step_overlap, compress(own), compress(others), overlap), len(own), least=_ROWS)
     return overlap
+
+
+@njit(cache=True, nogil=True)
+def _to_transitions(affinity: Any, out: Any, first: int, last: int) -> None:
+    n = affinity.shape[1]
+    for i in range(first, last):
+        # Divided by the largest entry first, so that neither tiny nor huge affinities lose their proportions.
+        largest = affinity[i, 0]
+        for j in range(1, n):
+            largest = max(largest, affinity[i, j])
+        if largest > 0:
+            total = 0.0
+            for j in range(n):
+                out[i, j] = affinity[i, j] / largest
+                total += out[i, j]
+            for j in range(n):
+                out[i, j] /= total
+        else:
+            for j in range(n):
+                out[i, j] = 1.0 / n
+
+
+def to_transitions(affinity: FloatArray, out: FloatArray) -> None:
+    """Write rows divided by their sums to ``out``, and the uniform distribution for rows of zeros."""
+    run_ranges(partial(_to_transitions, affinity, out), len(affinity), least=_ROWS)
