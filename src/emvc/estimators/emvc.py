@@ -88,8 +88,9 @@ class EMVC(GraphOptions):
         ``"self-tuning"``, ``"cosine"``, ``"precomputed"``, or a function from a scaled view to an N x N matrix.
     n_neighbors : int or "auto", default="auto"
         Neighbours in the ``"local"`` graph; ``"auto"`` is a quarter of the average cluster size, at least 10.
-    scale : {"auto", "unit", "zscore", None}, default="auto"
-        Feature scaling: unit rows for text-like views and z-scores otherwise, or one of them, or none.
+    scale : {"auto", "unit", "zscore", "denoise", None}, default="auto"
+        Feature scaling: unit rows for text-like views, what stands out of white noise for views that are mostly noise,
+        z-scores or nothing otherwise (see `emvc.graphs.scale_view`); or one of these for all views.
     joint_view : bool, default=True
         Whether the average of the distances of all views is added as a view of its own, with 45 % of the total
         weight, and views without the common structure lose weight (see `emvc.fusion`). Needs the ``"local"`` graph and
