@@ -51,6 +51,23 @@ def test_co_regularised_objective_rises(kind, lam, noisy_views):
     assert np.all(np.diff(model.objective_) >= -1e-9)
 
 
+def test_co_regularised_objective_equals_that_of_exact_eigenproblems(noisy_views):
+    graph, lam, n_clusters = similarities(noisy_views[0]), 0.5, 4
+
+    def leading(matrix):
+        return np.linalg.eigh(matrix)[1][:, -n_clusters:]
+
+    embeddings = [leading(s) for s in graph]
+    for _ in range(200):
+        for v, similarity in enumerate(graph):
+            embeddings[v] = leading(similarity + lam * sum(u @ u.T for w, u in enumerate(embeddings) if w != v))
+    expected = sum(np.trace(u.T @ s @ u) for s, u in zip(graph, embeddings, strict=True))
+    pairs = [(u, w) for v, u in enumerate(embeddings) for w in embeddings[:v]]
+    expected += lam * sum(np.sum((u.T @ w) ** 2) for u, w in pairs)
+    model = CoRegularized(n_clusters, lam=lam, tol=1e-9, max_iter=500, random_state=0).fit(noisy_views[0])
+    assert model.objective_[-1] == pytest.approx(expected, rel=1e-5)
+
+
 def test_co_regularisation_makes_views_agree(noisy_views):
     """With a large weight the embeddings of the views span nearly the same space."""
     views = noisy_views[0][:2]
