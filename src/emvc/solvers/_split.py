@@ -232,7 +232,9 @@ class SplitSolver(Generic[State]):
     def _multiplier_norm(self, state: State) -> float:
         """Return a proven bound on the largest singular value of Z."""
         scale = state.multiplier_scale * state.low_rank_weight
-        multiplier = scale * (state.low_rank_point.astype(np.float64) - state.low_rank)
+        multiplier = state.low_rank_point.astype(np.float64)
+        multiplier -= state.low_rank
+        multiplier *= scale
         return spectral_norm_bound(multiplier, slack=max(0.01 * self.tol, state.multiplier_estimate - 1.0))
 
     def _recover(self, state: State, *, careful: bool) -> None:

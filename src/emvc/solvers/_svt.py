@@ -36,6 +36,7 @@ _SUBSPACE_LIMIT = 0.25  # beyond this share of the columns the Gram matrix is fa
 _ALL_OF_IT = 1500  # up to this size all eigenvectors take no longer than some
 _HIGH_RANK = 0.5  # beyond this share of the columns the result is a product with one square matrix
 _FULL_LIMIT = 0.35  # beyond this share all eigenvectors are faster than a subset
+_MIRRORED_ROWS = 256  # at a time
 _SOUGHT, _SOUGHT_STEPS = 16, 3  # vectors and power steps in the search for missed directions
 _LEAST = 1e-30
 _TINY = 1e-6  # smaller singular values, relative to the largest, are as good as zero in a carried block
@@ -310,18 +311,35 @@ def spectral_norm_bound(matrix: FloatArray, guess: float = 1.0, slack: float = 0
 
 
 def gram_norm_bound(gram: FloatArray, guess: float = 1.0, slack: float = 0.0) -> float | None:
-    """Return the bound of `spectral_norm_bound` from the Gram matrix, or None if ``guess`` is far below the norm."""
+    """Return the bound of `spectral_norm_bound` from the Gram matrix, or None if ``guess`` is far below the norm.
+
+    The Gram matrix is overwritten.
+    """
     rounding = 4.0 * len(gram) * float(np.finfo(np.float64).eps)
+    shifted = np.negative(gram, out=gram)
+    diagonal = np.diag(shifted).copy()
+    (factorize,) = scipy.linalg.lapack.get_lapack_funcs(["potrf"], [gram])
+    intact = True
     for excess in (rounding, 1e-9, 1e-7, 1e-5, 1e-4, 2e-4, 5e-4, 1e-3, 1e-2, 1e-1):
         if excess < slack:
             continue
+        if not intact:
+            _mirror(shifted)
         bound = guess * (1.0 + excess)
-        shifted = -gram
-        shifted.flat[:: len(gram) + 1] += bound**2
-        try:
-            with threads_for_blas(len(gram), least=_LARGE):
-                scipy.linalg.cholesky(shifted, overwrite_a=True, check_finite=False)
-        except scipy.linalg.LinAlgError:
-            continue
-        return bound
+        np.fill_diagonal(shifted, diagonal + bound**2)
+        with threads_for_blas(len(gram), least=_LARGE):
+            # The transpose is in the order that LAPACK wants; only the lower triangle of the original is touched.
+            failed = factorize(shifted.T, lower=0, overwrite_a=1, clean=0)[1]
+        if not failed:
+            return bound
+        intact = False
     return None
+
+
+def _mirror(matrix: FloatArray) -> None:
+    """Copy the upper triangle of a square matrix to the lower one, some rows at a time."""
+    for start in range(0, len(matrix), _MIRRORED_ROWS):
+        rows = slice(start, min(start + _MIRRORED_ROWS, len(matrix)))
+        matrix[rows, :start] = matrix[:start, rows].T
+        block = np.triu(matrix[rows, rows])
+        matrix[rows, rows] = block + np.triu(block, 1).T

@@ -342,8 +342,9 @@ class BlockADMM(SplitSolver[Any]):
     def _multiplier_norm(self, state: Any) -> float:
         scale = state.multiplier_scale * state.low_rank_weight
         gram = scale**2 * state.multiplier_gram
+        most = float(np.sqrt(np.trace(gram)))
         norm: float | None = gram_norm_bound(gram, slack=0.01 * self.tol)
-        return float(np.sqrt(np.trace(gram))) if norm is None else norm
+        return most if norm is None else norm
 
     def _recover(self, state: Any, *, careful: bool) -> None:
         """Do nothing: all singular vectors are there."""
