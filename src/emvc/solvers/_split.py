@@ -27,7 +27,6 @@ _GRAM_TOL = 1e-4  # from this tolerance on the Gram matrix is accurate enough fo
 _EXACT_FINISH = 800  # up to this size the reported objective is exact
 _SINGLE_TOL = 1e-4  # from this tolerance on single precision does for a block of singular vectors
 _PAUSES = ((2.0, 1), (4.0, 2))  # iterations between checks while the gap is at most so many times the tolerance
-_CLOSE = 10.0  # times the tolerance: gaps from which missed singular vectors are looked for
 _MOST_FAILURES = 2  # proofs that may fail before thresholding becomes exact
 _LARGE = 1000  # from this size on several threads pay for eigenvalues
 _IMBALANCE = 5.0  # residuals this far apart change the penalty
@@ -163,8 +162,7 @@ class SplitSolver(Generic[State]):
         bound = max(state.bound, _scaled_bound(state, measures))
         objective = self._upper_bound(problem, state, measures)
         done, estimate = None, relative_gap(objective, bound)
-        if estimate <= _CLOSE * self.tol:
-            self._recover(state, careful=self._pause(estimate) < self.check_every)
+        self._recover(state, careful=self._pause(estimate) < self.check_every)
         if estimate <= self.tol:
             self._certify(state, measures)
             bound = state.bound
