@@ -98,7 +98,7 @@ def pooled_signal(views: Sequence[FloatArray]) -> FloatArray | None:
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> sides = np.repeat([-1.0, 1.0], 150)
-    >>> views = [np.outer(sides, np.full(100, 0.1)) + rng.standard_normal((300, 100)) for _ in range(5)]
+    >>> views = [np.outer(sides, np.full(100, 0.065)) + rng.standard_normal((300, 100)) for _ in range(5)]
     >>> signal_components(views[0]) is None, pooled_signal(views).shape
     (True, (300, 1))
     """
