@@ -121,7 +121,7 @@ def threads_for_blas(size: int, *, least: int) -> Iterator[None]:
 
 @contextmanager
 def threads_for_openmp(size: int, *, least: int) -> Iterator[None]:
-    """Give OpenMP one thread for a loop over ``size`` rows, unless these are at least ``least``.
+    """Give OpenMP one thread for work on ``size`` numbers, unless these are at least ``least``.
 
     Threads of OpenMP wait for each other without giving up their core. On a busy machine a short loop takes many times
     longer with several of them than with one.

@@ -28,8 +28,8 @@ from emvc._threads import gram, threads_for_blas
 
 _SAMPLED_ROWS, _SAMPLED_COLUMNS = 800, 300  # enough to see how much white noise there is
 _LARGE = 1000  # shorter sides above this are not decomposed in full
-_SEVERAL_THREADS = 500  # shorter sides from this on are decomposed by several threads
 _MOST_DIRECTIONS = 100  # that are looked for then
+_SEVERAL_THREADS = 500  # shorter sides from this on are decomposed by several threads
 _MOST_UNEVEN = 1.4  # white noise has .8 to 1.1, noise in texts of various lengths 1.4
 _GRID = 4096
 
@@ -55,7 +55,7 @@ def white_noise_share(view: FloatArray) -> float:
     if min(view.shape) < LEAST_SIDE:
         return 0.0
     part = _sample(view)
-    squares = scipy.linalg.eigvalsh(_small_gram(part), check_finite=False)
+    squares = _spectrum(part)
     total = float(squares.sum())
     share = _noise_square(squares, part.shape) * min(part.shape) / total if total > 0 else 0.0
     return 0.0 if share > 0 and _unevenness(part) > _MOST_UNEVEN else share
@@ -110,8 +110,7 @@ def pooled_signal(views: Sequence[FloatArray]) -> FloatArray | None:
 def noise_variance(view: FloatArray) -> float:
     """Return the variance of the white noise in the entries of a view, from some of its rows and columns."""
     part = _sample(view)
-    squares = scipy.linalg.eigvalsh(_small_gram(part), check_finite=False)
-    return float(_noise_square(squares, part.shape) / max(part.shape))
+    return float(_noise_square(_spectrum(part), part.shape) / max(part.shape))
 
 
 def _unevenness(view: FloatArray) -> float:
@@ -134,6 +133,11 @@ def _sample(view: FloatArray) -> FloatArray:
     )
     part = view if view.shape == (len(rows), len(columns)) else view[np.ix_(rows, columns)]
     return np.asarray(part - part.mean(axis=0))
+
+
+def _spectrum(centred: FloatArray) -> FloatArray:
+    """Return the squared singular values, in ascending order."""
+    return np.asarray(scipy.linalg.eigvalsh(_small_gram(centred), check_finite=False))
 
 
 def _small_gram(centred: FloatArray) -> FloatArray:

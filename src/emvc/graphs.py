@@ -119,10 +119,10 @@ def fit_scaling(view: View, scale: str | None = "auto", *, denoise: bool = False
             scale = "denoise"
     if scale == "zscore":
         return Scaling(scale, *_zscore(view))
-    signal = signal_components(to_dense(view)) if scale == "denoise" else None
-    if signal is not None:
-        return Scaling(scale, *signal)
-    return Scaling(None if scale == "denoise" else scale)
+    if scale == "denoise":
+        signal = signal_components(to_dense(view))
+        return Scaling(None) if signal is None else Scaling(scale, *signal)
+    return Scaling(scale)
 
 
 def is_text_like(view: View) -> bool:

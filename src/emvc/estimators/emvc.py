@@ -92,9 +92,9 @@ class EMVC(GraphOptions):
         Feature scaling: unit rows for text-like views, what stands out of white noise for views that are mostly noise,
         z-scores or nothing otherwise (see `emvc.graphs.scale_view`); or one of these for all views.
     joint_view : bool, default=True
-        Whether the average of the distances of all views is added as a view of its own, with 45 % of the total
-        weight, and views without the common structure lose weight (see `emvc.fusion`). Needs the ``"local"`` graph and
-        several views.
+        Whether the average of the distances of all views is added as a view of its own, with 45 % of the total weight
+        (up to 70 % where views are mostly noise), and views without the common structure lose weight (see
+        `emvc.fusion`). Needs the ``"local"`` graph and several views.
     screen : {"auto", False}, default="auto"
         Whether to look for errors before the solve (see `emvc.screening`): samples that stand alone in a view and, with
         three views or more, samples on which one view contradicts the others. They have neither row nor column in the
