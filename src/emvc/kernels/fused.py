@@ -463,13 +463,13 @@ def evaluate(
         observed_rows, observed_columns, low_rank_weight, row_squares, column_squares, sums,
     )  # fmt: skip
     run_ranges(work, len(column_squares))
-    inner, minima, low, groups = sums.sum(axis=1)
+    inner, minima, _, groups = sums.sum(axis=1)
     return Evaluation(
         row_norms=np.sqrt(row_squares),
         column_norms=np.sqrt(column_squares.sum(axis=0)),
         inner=float(inner),
         row_minima=float(minima),
-        low_rank_residual=float(low),
+        low_rank_norms=np.sqrt(sums[2]),
         group_residual=float(groups),
     )
 
@@ -515,4 +515,5 @@ def entrywise_evaluate(
         transitions, consensus, low_rank_point, low_rank, points, float(clip), low_rank_weight, sums,
     )  # fmt: skip
     run_ranges(work, len(consensus), least=_BLOCK)
-    return EntrywiseEvaluation(*(float(value) for value in sums.sum(axis=1)))
+    total, inner, square, minima, _, residual = (float(value) for value in sums.sum(axis=1))
+    return EntrywiseEvaluation(total, inner, square, minima, np.sqrt(sums[4]), residual)

@@ -23,8 +23,8 @@ class Evaluation(NamedTuple):
     """Inner product of the scaled group multipliers with the transitions."""
     row_minima: float
     """Sum over rows of the smallest entry of the scaled Z - sum_k (A_k + B_k)."""
-    low_rank_residual: float
-    """Squared Frobenius norm of P - Q."""
+    low_rank_norms: Array
+    """Norms of the rows of P - Q, shape (n_samples,)."""
     group_residual: float
     """Squared Frobenius norms of all P_k - P - R_k and P_k - P - C_k."""
 
@@ -40,8 +40,8 @@ class EntrywiseEvaluation(NamedTuple):
     """Squared Frobenius norm of the scaled multipliers."""
     row_minima: float
     """Sum over rows of the smallest entry of the scaled Z minus the sum of these multipliers."""
-    low_rank_residual: float
-    """Squared Frobenius norm of P - Q."""
+    low_rank_norms: Array
+    """Norms of the rows of P - Q, shape (n_samples,)."""
     residual: float
     """Squared Frobenius norms of all P_k - P - L_k."""
 
@@ -254,7 +254,7 @@ def evaluate(
         column_norms=xp.sqrt(xp.sum(seen * errors**2, axis=1)),
         inner=float(inner),
         row_minima=float(xp.sum(xp.min(slack, axis=1))),
-        low_rank_residual=float(xp.sum((consensus - low_rank) ** 2)),
+        low_rank_norms=xp.sqrt(xp.sum((consensus - low_rank) ** 2, axis=1)),
         group_residual=float(group_residual),
     )
 
@@ -311,6 +311,6 @@ def entrywise_evaluate(
         inner=float(xp.sum(multipliers * transitions)),
         square=float(xp.sum(multipliers**2)),
         row_minima=float(xp.sum(xp.min(slack, axis=1))),
-        low_rank_residual=float(xp.sum((consensus - low_rank) ** 2)),
+        low_rank_norms=xp.sqrt(xp.sum((consensus - low_rank) ** 2, axis=1)),
         residual=float(xp.sum((errors - points + multipliers) ** 2)),
     )

@@ -13,7 +13,6 @@ import numpy as np
 import scipy.linalg
 
 from emvc._array import FloatArray
-from emvc._threads import gram as gram_matrix
 from emvc._threads import threads_for_blas
 from emvc._validation import check_integer, check_number
 from emvc.graphs import weighted_mean
@@ -22,11 +21,9 @@ from emvc.solvers._loop import Certificate, Check, Status
 from emvc.solvers._svt import SingularValueThreshold, Thresholded, spectral_norm_bound
 
 _EXACT_CHECK = 300  # up to this size the singular values of P cost less than the rest of a check
-_EXACT_LIMIT = 1500  # up to this size they are worth computing where they may end the run
-_GRAM_TOL = 1e-4  # from this tolerance on the Gram matrix is accurate enough for that
 _EXACT_FINISH = 800  # up to this size the reported objective is exact
 _SINGLE_TOL = 1e-4  # from this tolerance on single precision does for a block of singular vectors
-_PAUSES = ((2.0, 1), (4.0, 2))  # iterations between checks while the gap is at most so many times the tolerance
+_CLOSE = 4.0  # a gap of at most so many times the tolerance calls for care
 _MOST_FAILURES = 2  # proofs that may fail before thresholding becomes exact
 _LARGE = 1000  # from this size on several threads pay for eigenvalues
 _IMBALANCE = 5.0  # residuals this far apart change the penalty
@@ -64,6 +61,8 @@ class SplitState:
     """Proofs of the bound that failed because thresholding had missed a direction."""
     wait: int = 0
     """Iterations between the last check and the next, zero before the first."""
+    gap: float = math.inf
+    """Estimate of the gap at the last check."""
     unbalanced: int = 0
     """Iterations since the penalty was last reconsidered."""
 
@@ -95,10 +94,20 @@ class Measures:
     """Sum over rows of the smallest entry of Z minus the sum of these multipliers."""
     multiplier_square: float
     """Squared Frobenius norm of the multipliers of the errors."""
-    low_rank_residual: float
-    """Squared Frobenius norm of P - Q."""
+    low_rank_norms: FloatArray
+    """Norms of the rows of P - Q."""
     error_residual: float
     """Squared Frobenius norm of all other constraint residuals."""
+
+    @property
+    def low_rank_residual(self) -> float:
+        """Squared Frobenius norm of P - Q."""
+        return float(np.sum(self.low_rank_norms**2))
+
+    @property
+    def low_rank_distance(self) -> float:
+        """Bound on the nuclear norm of P - Q."""
+        return float(np.sum(self.low_rank_norms))
 
 
 State = TypeVar("State", bound=SplitState)
@@ -162,7 +171,7 @@ class SplitSolver(Generic[State]):
         bound = max(state.bound, _scaled_bound(state, measures))
         objective = self._upper_bound(problem, state, measures)
         done, estimate = None, relative_gap(objective, bound)
-        self._recover(state, careful=self._pause(estimate) < self.check_every)
+        self._recover(state, careful=estimate <= _CLOSE * self.tol)
         if estimate <= self.tol:
             self._certify(state, measures)
             bound = state.bound
@@ -174,7 +183,7 @@ class SplitSolver(Generic[State]):
         if done is None and state.unbalanced >= self.check_every:
             state.unbalanced = 0
             self._balance(state, measures)
-        state.wait = self._pause(estimate)
+        state.wait, state.gap = self._pause(state, estimate), estimate
         return Check(
             objective=objective,
             gap=relative_gap(objective, bound),
@@ -185,10 +194,18 @@ class SplitSolver(Generic[State]):
             wait=state.wait,
         )
 
-    def _pause(self, gap: float) -> int:
-        """Return the number of iterations until the next check: the closer to the tolerance, the fewer."""
-        closeness = gap / self.tol if self.tol > 0 else math.inf
-        return min(self.check_every, next((wait for limit, wait in _PAUSES if closeness <= limit), self.check_every))
+    def _pause(self, state: SplitState, gap: float) -> int:
+        """Return the number of iterations until the next check.
+
+        As many as the gap would need at the rate of the last ones, but not many when it is close to the tolerance.
+        """
+        if self.tol == 0.0 or gap <= self.tol:
+            return 1 if self.tol else self.check_every
+        near = min(self.check_every, int(gap / self.tol) + 1)
+        if not state.wait or not gap < state.gap < math.inf:
+            return near
+        needed = state.wait * math.log(gap / self.tol) / math.log(state.gap / gap)
+        return max(1, min(near, int(needed)))
 
     def finish(self, problem: Decomposition, state: State) -> Certificate:
         """Return the feasible consensus with its certified objective and bound."""
@@ -208,13 +225,7 @@ class SplitSolver(Generic[State]):
         if size <= (_EXACT_FINISH if end else _EXACT_CHECK):
             nuclear_norm = float(scipy.linalg.svdvals(state.consensus, check_finite=False).sum())
         else:
-            nuclear_norm = state.spectrum.nuclear_norm + math.sqrt(size * measures.low_rank_residual)
-            known = max(state.bound, _scaled_bound(state, measures))
-            least, most = (norm + measures.error_penalty for norm in (state.spectrum.nuclear_norm, nuclear_norm))
-            undecided = relative_gap(least, known) <= self.tol < relative_gap(most, known)
-            if undecided and size <= _EXACT_LIMIT and self.tol >= _GRAM_TOL:
-                wide = state.consensus.astype(np.float64, copy=False)
-                nuclear_norm = gram_nuclear_norm(gram_matrix(wide))
+            nuclear_norm = state.spectrum.nuclear_norm + measures.low_rank_distance
         return nuclear_norm + measures.error_penalty
 
     def _certify(self, state: State, measures: Measures) -> None:

@@ -21,9 +21,9 @@ Copy and multiplier of a group are both multiples of V, row by row or column by 
 factors are stored, and one sweep over the rows updates everything but Q (`emvc.kernels`).
 
 **Stopping rule.** The relative gap between an upper bound on :math:`f(P)` and the dual bound. For the upper bound,
-:math:`\lVert P\rVert_*\le\lVert Q\rVert_*+\sqrt{\min(N,m)}\,\lVert P-Q\rVert_F` avoids the SVD of P; small problems
-use the exact value. Since truncated thresholding can leave :math:`\lVert Z\rVert_2` a little above 1, the gap that
-ends the run is computed with a proven bound on that norm.
+:math:`\lVert P\rVert_*\le\lVert Q\rVert_*+\sum_i\lVert (P-Q)_{i\cdot}\rVert_2`, in which every row counts as a matrix
+of rank one, avoids the SVD of P; small problems use the exact value. Since truncated thresholding can leave
+:math:`\lVert Z\rVert_2` a little above 1, the gap that ends the run is computed with a proven bound on that norm.
 
 **Penalty.** The low-rank copy has w times the penalty of the others. There are 2K of those, and with w = 1 they drown
 the only copy that knows the rank; with w = 2K a third to a fifth of the iterations suffice. The penalty is doubled or
@@ -125,6 +125,6 @@ class ADMM(SplitSolver[ADMMState]):
             inner=sums.inner,
             row_minima=sums.row_minima,
             multiplier_square=full,
-            low_rank_residual=sums.low_rank_residual,
+            low_rank_norms=sums.low_rank_norms,
             error_residual=sums.group_residual,
         )

@@ -107,7 +107,8 @@ class CheckSums:
     column_squares: FloatArray
     shortened: FloatArray
     scalars: FloatArray
-    """Inner product, row minima, low-rank residual, group residual."""
+    """Inner product, row minima, group residual."""
+    low_rank_norms: FloatArray
 
 
 def gram_of(matrix: FloatArray, other: FloatArray | None = None) -> FloatArray:
@@ -192,7 +193,8 @@ def check_block(block: Block, message: StepMessage) -> tuple[Block, CheckSums]:
         row_norms=sums.row_norms.sum(axis=1),
         column_squares=sums.column_norms**2,
         shortened=np.sum(block.row_scale < 1.0, axis=1),
-        scalars=np.array([sums.inner, sums.row_minima, sums.low_rank_residual, sums.group_residual]),
+        scalars=np.array([sums.inner, sums.row_minima, sums.group_residual]),
+        low_rank_norms=sums.low_rank_norms,
     )
 
 
@@ -250,6 +252,7 @@ class BlockState:
     measures: Measures | None = None
     objective: float = np.inf
     wait: int = 0
+    gap: float = np.inf
     unbalanced: int = 0
     consensus_gram: FloatArray | None = None
     multiplier_gram: FloatArray | None = None
@@ -311,7 +314,7 @@ class BlockADMM(SplitSolver[Any]):
         parts = problem.rows.apply(check_block, self._message(problem, state))
         state.consensus_gram = sum(part.consensus_gram for part in parts)
         state.multiplier_gram = sum(part.multiplier_gram for part in parts)
-        inner, minima, low_rank, groups = (float(value) for value in sum(part.scalars for part in parts))
+        inner, minima, groups = (float(value) for value in sum(part.scalars for part in parts))
         row_norms = sum(part.row_norms for part in parts)
         column_norms = np.sqrt(sum(part.column_squares for part in parts)).sum(axis=1)
         weights = problem.view_weights
@@ -325,7 +328,7 @@ class BlockADMM(SplitSolver[Any]):
             inner=inner,
             row_minima=minima,
             multiplier_square=full,
-            low_rank_residual=low_rank,
+            low_rank_norms=np.concatenate([part.low_rank_norms for part in parts]),
             error_residual=groups,
         )
 

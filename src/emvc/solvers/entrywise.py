@@ -76,7 +76,7 @@ class EntrywiseADMM(SplitSolver[EntrywiseState]):
             inner=sums.inner,
             row_minima=sums.row_minima,
             multiplier_square=sums.square,
-            low_rank_residual=sums.low_rank_residual,
+            low_rank_norms=sums.low_rank_norms,
             error_residual=sums.residual,
         )
 
