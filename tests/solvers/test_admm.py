@@ -197,7 +197,7 @@ def test_next_check_is_where_the_gap_should_be_small_enough():
     assert solver._pause(state, 1.1e-3) == 1
     assert solver._pause(state, 2.3e-2) == 5
     assert solver._pause(SimpleNamespace(wait=0, gap=np.inf), 2.5e-3) == 3
-    assert solver._pause(SimpleNamespace(wait=2, gap=1e-3), 1.5e-3) == 2  # it has grown
+    assert solver._pause(SimpleNamespace(wait=2, gap=1e-3), 1.5e-3) == 1  # it has grown
 
 
 def test_penalty_is_reconsidered_as_rarely_as_before(rng):

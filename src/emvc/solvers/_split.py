@@ -133,7 +133,7 @@ class SplitSolver(Generic[State]):
     """
 
     tol: float = 1e-3
-    penalty: float = 6.0
+    penalty: float = 4.0
     relaxation: float = 1.6
     check_every: int = 5
     max_penalty_changes: int = 10
@@ -202,8 +202,10 @@ class SplitSolver(Generic[State]):
         if self.tol == 0.0 or gap <= self.tol:
             return 1 if self.tol else self.check_every
         near = min(self.check_every, int(gap / self.tol) + 1)
-        if not state.wait or not gap < state.gap < math.inf:
+        if not state.wait:
             return near
+        if gap >= state.gap:  # a direction was found that had been missed
+            return 1
         needed = state.wait * math.log(gap / self.tol) / math.log(state.gap / gap)
         return max(1, min(near, int(needed)))
 

@@ -25,7 +25,7 @@ from emvc._threads import gram as gram_matrix
 from emvc._threads import matmul, threads_for_blas
 
 _GUARD = 8  # least number of vectors kept beyond the rank, so that a growing rank is seen in time
-_GUARD_SHARE = 0.5  # and as a share of the rank: few iterations must do where the spectrum is dense
+_GUARD_SHARE = 0.25  # and as a share of the rank: few iterations must do where the spectrum is dense
 _LARGE = 2000  # from this size on several threads pay for a Cholesky factorisation
 _SMALL = 400  # up to this number of columns the Gram matrix costs less than a larger block
 _FIRST_BLOCK = 64  # vectors in the first try
@@ -38,6 +38,7 @@ _HIGH_RANK = 0.5  # beyond this share of the columns the result is a product wit
 _FULL_LIMIT = 0.35  # beyond this share all eigenvectors are faster than a subset
 _MIRRORED_ROWS = 256  # at a time
 _SOUGHT, _SOUGHT_STEPS = 16, 3  # vectors and power steps in the search for missed directions
+_CONVERGED = 1e-3  # residuals up to this share of the threshold do no harm, their squares matter
 _LEAST = 1e-30
 _TINY = 1e-6  # smaller singular values, relative to the largest, are as good as zero in a carried block
 _POWER_STEPS = 8  # most steps towards a given accuracy before the Gram matrix is decomposed instead
@@ -67,7 +68,7 @@ class SingularValueThreshold:
         self.accuracy = accuracy
         self.single = single
         self.careful = False
-        """Whether the block takes two power steps instead of one."""
+        """Whether the block is widened by its residuals."""
         self._left: FloatArray | None = None
         self._factors: tuple[FloatArray, FloatArray] | None = None
         self._caution = 1
@@ -193,17 +194,14 @@ class SingularValueThreshold:
         if self._left is None:
             return None
         block = matmul(matrix.T, self._left)
-        if self.careful:
-            start = _orthonormalize(block)
-            if start is None:
-                return None
-            block = matmul(matrix.T, matmul(matrix, start))
         last = math.inf
         for left in reversed(range(1 if self.accuracy is None else _POWER_STEPS)):
             basis = _orthonormalize(block)
             if basis is None:
                 return None
             images = matmul(matrix, basis)
+            if self.careful and self.accuracy is None:
+                basis, images = _with_residuals(matrix, basis, images, threshold)
             squares, rotation = scipy.linalg.eigh(gram_matrix(images), check_finite=False, driver="evd")
             values = np.sqrt(np.maximum(squares, 0.0))
             above = int(np.sum(values > threshold))
@@ -267,6 +265,34 @@ def _block_error(block: FloatArray, basis: FloatArray, values: FloatArray, thres
     kept = values[:rank]
     residuals = np.linalg.norm(block[:, :rank] - basis * kept**2, axis=0)
     return float(np.max(np.minimum(kept - threshold, residuals / (kept + threshold)), initial=0.0))
+
+
+def _with_residuals(
+    matrix: FloatArray, basis: FloatArray, images: FloatArray, threshold: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return basis and images with what is missing from the space of the singular vectors above the threshold.
+
+    The residual :math:`V'u - s v` of an approximate pair is the direction in which its right vector should turn. With
+    the residuals in the basis, errors fall as in two steps of a block Krylov method, much faster than by power steps.
+    """
+    squares, rotation = scipy.linalg.eigh(gram_matrix(images), check_finite=False, driver="evd")
+    values = np.sqrt(np.maximum(squares, 0.0))
+    above = values > threshold
+    if not above.any():
+        return basis, images
+    left = matmul(images, rotation[:, above] / values[above])
+    residuals = matmul(matrix.T, left)
+    residuals -= matmul(basis, matmul(basis.T, residuals))
+    sizes, rotation = scipy.linalg.eigh(gram_matrix(residuals), check_finite=False, driver="evd")
+    kept = sizes > (_CONVERGED * threshold) ** 2
+    if not kept.any():
+        return basis, images
+    fresh = matmul(residuals, rotation[:, kept] / np.sqrt(sizes[kept]))
+    fresh -= matmul(basis, matmul(basis.T, fresh))
+    added = _orthonormalize(fresh)
+    if added is None:
+        return basis, images
+    return np.hstack([basis, added]), np.hstack([images, matmul(matrix, added)])
 
 
 def _unit_columns(matrix: FloatArray) -> FloatArray:
