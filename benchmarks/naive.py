@@ -23,7 +23,7 @@ def solve(transitions, beta, lam, weights, *, tol=1e-3, relaxation=1.6, max_iter
     """Return the consensus, the relative gap and the number of iterations."""
     n_views = len(transitions)
     factors = weights[:, None, None]
-    penalty, low = 4.0 * max(beta, lam), 2.0 * n_views
+    penalty, low = 1.4 * max(beta, lam) ** 0.5, 2.0 * n_views
     consensus = np.average(transitions, axis=0, weights=weights)
     copy, rows, columns = consensus.copy(), transitions - consensus, transitions - consensus
     z, a, b = np.zeros_like(copy), np.zeros_like(rows), np.zeros_like(columns)

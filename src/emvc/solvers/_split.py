@@ -25,12 +25,12 @@ _EXACT_FINISH = 800  # up to this size the reported objective is exact
 _SINGLE_TOL = 1e-4  # from this tolerance on single precision does for a block of singular vectors
 _CLOSE = 4.0  # a gap of at most so many times the tolerance calls for care
 _MOST_FAILURES = 2  # proofs that may fail before thresholding becomes exact
+_LARGE_PROOF = 2000  # from this size on a proof that fails costs many iterations
 _LARGE = 1000  # from this size on several threads pay for eigenvalues
 _IMBALANCE = 5.0  # residuals this far apart change the penalty
+_SMALL_WEIGHT = 0.03  # below it the first penalty is proportional to the weight
+_LEAST_WEIGHT = 5e-3  # with smaller weights the nuclear norm decides everything
 _TINY = 1e-300
-
-LEAST_WEIGHT = 5e-3
-"""For the first penalty: with smaller weights the nuclear norm decides everything."""
 
 
 @dataclass(kw_only=True)
@@ -122,8 +122,8 @@ class SplitSolver(Generic[State]):
     tol : float
         Relative duality gap at which to stop.
     penalty : float
-        First penalty over the largest weight of the errors. The singular values of transition matrices are at most
-        about one, so no other scaling is needed.
+        First penalty over the square root of the largest weight of the errors. The singular values of transition
+        matrices are at most about one, so no other scaling is needed.
     relaxation : float
         Over-relaxation; 1 is plain ADMM.
     check_every : int
@@ -133,7 +133,7 @@ class SplitSolver(Generic[State]):
     """
 
     tol: float = 1e-3
-    penalty: float = 4.0
+    penalty: float = 1.4
     relaxation: float = 1.6
     check_every: int = 5
     max_penalty_changes: int = 10
@@ -157,21 +157,26 @@ class SplitSolver(Generic[State]):
             "thresholds": np.zeros(problem.shape[0]),
             "svt": SingularValueThreshold(single=self.tol >= _SINGLE_TOL),
             "spectrum": Thresholded(0.0, 0),
-            "penalty": self.penalty * max(weight, LEAST_WEIGHT),
+            "penalty": self._first_penalty(weight),
             "n_error_copies": n_error_copies,
             "low_rank_weight": float(max(1, n_error_copies)),
         }
+
+    def _first_penalty(self, weight: float) -> float:
+        """Return the first penalty for the largest weight of the errors, proportional to small ones."""
+        weight = max(weight, _LEAST_WEIGHT)
+        return self.penalty * math.sqrt(weight) * min(1.0, math.sqrt(weight / _SMALL_WEIGHT))
 
     def _measure(self, problem: Any, state: State) -> Measures:
         raise NotImplementedError
 
     def check(self, problem: Decomposition, state: State) -> Check:
         """Measure the gap, certify it when it is small enough, and balance the penalty."""
-        measures = self._measure(problem, state)
-        bound = max(state.bound, _scaled_bound(state, measures))
-        objective = self._upper_bound(problem, state, measures)
-        done, estimate = None, relative_gap(objective, bound)
+        measures, objective, estimate = self._estimate(problem, state)
+        done, bound = None, max(state.bound, _scaled_bound(state, measures))
         self._recover(state, careful=estimate <= _CLOSE * self.tol)
+        if estimate <= self.tol and self._refine(problem, state):
+            measures, objective, estimate = self._estimate(problem, state)
         if estimate <= self.tol:
             self._certify(state, measures)
             bound = state.bound
@@ -193,6 +198,19 @@ class SplitSolver(Generic[State]):
             done=done,
             wait=state.wait,
         )
+
+    def _estimate(self, problem: Decomposition, state: State) -> tuple[Measures, float, float]:
+        """Return the measures, the upper bound and the gap, assuming that thresholding was exact."""
+        measures = self._measure(problem, state)
+        objective = self._upper_bound(problem, state, measures)
+        return measures, objective, relative_gap(objective, max(state.bound, _scaled_bound(state, measures)))
+
+    def _refine(self, problem: Decomposition, state: State) -> bool:
+        """Threshold once more, with more care, before a proof that costs much more than that."""
+        if min(problem.shape) < _LARGE_PROOF:
+            return False
+        state.threshold()
+        return True
 
     def _pause(self, state: SplitState, gap: float) -> int:
         """Return the number of iterations until the next check.

@@ -27,7 +27,7 @@ from emvc._array import BoolArray, FloatArray
 from emvc.prox import shrinkage
 from emvc.rows import Rows
 from emvc.solvers._loop import Certificate
-from emvc.solvers._split import LEAST_WEIGHT, Measures, SplitSolver, gram_nuclear_norm
+from emvc.solvers._split import Measures, SplitSolver, gram_nuclear_norm
 from emvc.solvers._svt import Thresholded, gram_norm_bound
 
 _GRAM_ROWS = 4096  # rows that are widened to double precision at a time
@@ -279,7 +279,7 @@ class BlockADMM(SplitSolver[Any]):
         n_copies = n_views * (int(rows) + int(columns))
         return BlockState(
             column_scale=np.ones((n_views if columns else 0, n_states)),
-            penalty=self.penalty * self._first_weight(problem),
+            penalty=self._first_penalty(self._first_weight(problem)),
             n_error_copies=n_copies,
             low_rank_weight=float(max(1, n_copies)),
         )
@@ -336,7 +336,7 @@ class BlockADMM(SplitSolver[Any]):
         n_samples, n_states = problem.shape
         # Singular values grow with sqrt(N / m), and so do the columns but not the rows.
         ratio = math.sqrt(n_samples / n_states)
-        return max(problem.beta * ratio, problem.lam, LEAST_WEIGHT) / math.sqrt(ratio)
+        return max(problem.beta * ratio, problem.lam) / math.sqrt(ratio)
 
     def _upper_bound(self, problem: Any, state: Any, measures: Measures, *, end: bool = False) -> float:
         del problem, end  # always exact: the Gram matrix is there
@@ -351,6 +351,11 @@ class BlockADMM(SplitSolver[Any]):
 
     def _recover(self, state: Any, *, careful: bool) -> None:
         """Do nothing: all singular vectors are there."""
+
+    def _refine(self, problem: Any, state: Any) -> bool:
+        """Do nothing: thresholding is exact."""
+        del problem, state
+        return False
 
     def _sizes(self, state: Any) -> tuple[float, float]:
         return float(np.trace(state.multiplier_gram)), float(np.trace(state.consensus_gram))
