@@ -28,9 +28,11 @@ _MOST_FAILURES = 2  # proofs that may fail before thresholding becomes exact
 _LARGE_PROOF = 2000  # from this size on a proof that fails costs many iterations
 _LARGE = 1000  # from this size on several threads pay for eigenvalues
 _IMBALANCE = 5.0  # residuals this far apart change the penalty
-_SMALL_WEIGHT = 0.03  # below it the first penalty is proportional to the weight
-_LEAST_WEIGHT = 5e-3  # with smaller weights the nuclear norm decides everything
+_USUAL = (0.03, 0.25)  # weights with a structured consensus: the best penalty grows with the square root
 _TINY = 1e-300
+
+LEAST_WEIGHT = 5e-3
+"""For the first penalty: with smaller weights the nuclear norm decides everything."""
 
 
 @dataclass(kw_only=True)
@@ -94,20 +96,12 @@ class Measures:
     """Sum over rows of the smallest entry of Z minus the sum of these multipliers."""
     multiplier_square: float
     """Squared Frobenius norm of the multipliers of the errors."""
-    low_rank_norms: FloatArray
-    """Norms of the rows of P - Q."""
+    low_rank_residual: float
+    """Squared Frobenius norm of P - Q."""
+    low_rank_distance: float
+    """Sum of the norms of the rows of P - Q, which is a bound on its nuclear norm."""
     error_residual: float
     """Squared Frobenius norm of all other constraint residuals."""
-
-    @property
-    def low_rank_residual(self) -> float:
-        """Squared Frobenius norm of P - Q."""
-        return float(np.sum(self.low_rank_norms**2))
-
-    @property
-    def low_rank_distance(self) -> float:
-        """Bound on the nuclear norm of P - Q."""
-        return float(np.sum(self.low_rank_norms))
 
 
 State = TypeVar("State", bound=SplitState)
@@ -122,8 +116,8 @@ class SplitSolver(Generic[State]):
     tol : float
         Relative duality gap at which to stop.
     penalty : float
-        First penalty over the square root of the largest weight of the errors. The singular values of transition
-        matrices are at most about one, so no other scaling is needed.
+        First penalty over the square root of the largest weight of the errors; proportional to small and to large
+        weights. The singular values of transition matrices are at most about one, so no other scaling is needed.
     relaxation : float
         Over-relaxation; 1 is plain ADMM.
     check_every : int
@@ -163,9 +157,9 @@ class SplitSolver(Generic[State]):
         }
 
     def _first_penalty(self, weight: float) -> float:
-        """Return the first penalty for the largest weight of the errors, proportional to small ones."""
-        weight = max(weight, _LEAST_WEIGHT)
-        return self.penalty * math.sqrt(weight) * min(1.0, math.sqrt(weight / _SMALL_WEIGHT))
+        """Return the first penalty for the largest weight of the errors, proportional to small and to large ones."""
+        weight = max(weight, LEAST_WEIGHT)
+        return self.penalty * weight / math.sqrt(min(max(weight, _USUAL[0]), _USUAL[1]))
 
     def _measure(self, problem: Any, state: State) -> Measures:
         raise NotImplementedError

@@ -125,6 +125,7 @@ class ADMM(SplitSolver[ADMMState]):
             inner=sums.inner,
             row_minima=sums.row_minima,
             multiplier_square=full,
-            low_rank_norms=sums.low_rank_norms,
+            low_rank_residual=float(np.sum(sums.low_rank_norms**2)),
+            low_rank_distance=float(np.sum(sums.low_rank_norms)),
             error_residual=sums.group_residual,
         )

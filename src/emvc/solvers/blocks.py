@@ -107,8 +107,7 @@ class CheckSums:
     column_squares: FloatArray
     shortened: FloatArray
     scalars: FloatArray
-    """Inner product, row minima, group residual."""
-    low_rank_norms: FloatArray
+    """Inner product, row minima, low-rank residual and distance, group residual."""
 
 
 def gram_of(matrix: FloatArray, other: FloatArray | None = None) -> FloatArray:
@@ -187,14 +186,16 @@ def check_block(block: Block, message: StepMessage) -> tuple[Block, CheckSums]:
         block.column_points, message.column_scale, block.observed, message.observed_states,
         low_rank_weight=message.low_rank_weight,
     )  # fmt: skip
+    norms = sums.low_rank_norms
     return block, CheckSums(
         consensus_gram=gram_of(block.consensus),
         multiplier_gram=gram_of(block.low_rank_point, low_rank),
         row_norms=sums.row_norms.sum(axis=1),
         column_squares=sums.column_norms**2,
         shortened=np.sum(block.row_scale < 1.0, axis=1),
-        scalars=np.array([sums.inner, sums.row_minima, sums.group_residual]),
-        low_rank_norms=sums.low_rank_norms,
+        scalars=np.array(
+            [sums.inner, sums.row_minima, np.sum(norms**2), np.sum(norms), sums.group_residual], dtype=np.float64
+        ),
     )
 
 
@@ -314,7 +315,7 @@ class BlockADMM(SplitSolver[Any]):
         parts = problem.rows.apply(check_block, self._message(problem, state))
         state.consensus_gram = sum(part.consensus_gram for part in parts)
         state.multiplier_gram = sum(part.multiplier_gram for part in parts)
-        inner, minima, groups = (float(value) for value in sum(part.scalars for part in parts))
+        inner, minima, residual, distance, groups = (float(value) for value in sum(part.scalars for part in parts))
         row_norms = sum(part.row_norms for part in parts)
         column_norms = np.sqrt(sum(part.column_squares for part in parts)).sum(axis=1)
         weights = problem.view_weights
@@ -328,7 +329,8 @@ class BlockADMM(SplitSolver[Any]):
             inner=inner,
             row_minima=minima,
             multiplier_square=full,
-            low_rank_norms=np.concatenate([part.low_rank_norms for part in parts]),
+            low_rank_residual=residual,
+            low_rank_distance=distance,
             error_residual=groups,
         )
 

@@ -22,7 +22,7 @@ import numpy as np
 from emvc import kernels
 from emvc._array import FloatArray
 from emvc.problem import EntrywiseProblem
-from emvc.solvers._split import Measures, SplitSolver, SplitState
+from emvc.solvers._split import LEAST_WEIGHT, Measures, SplitSolver, SplitState
 from emvc.solvers.alm import ALM, ALMState, Shrinkage
 
 _GROUP_SIZE = 7.0  # entries that deviate together in a typical row: makes the weight comparable to that of a group
@@ -44,6 +44,12 @@ class EntrywiseState(SplitState):
 @dataclass(frozen=True)
 class EntrywiseADMM(SplitSolver[EntrywiseState]):
     """The certified solver of `emvc.problem.EntrywiseProblem`; its parameters are those of `SplitSolver`."""
+
+    penalty: float = 6.0
+
+    def _first_penalty(self, weight: float) -> float:
+        """Return the first penalty: with errors entry by entry it is best proportional to the weight."""
+        return self.penalty * max(weight, LEAST_WEIGHT)
 
     def init(self, problem: EntrywiseProblem, rng: np.random.Generator) -> EntrywiseState:
         """Start from the mean of the views with zero multipliers."""
@@ -76,7 +82,8 @@ class EntrywiseADMM(SplitSolver[EntrywiseState]):
             inner=sums.inner,
             row_minima=sums.row_minima,
             multiplier_square=sums.square,
-            low_rank_norms=sums.low_rank_norms,
+            low_rank_residual=float(np.sum(sums.low_rank_norms**2)),
+            low_rank_distance=float(np.sum(sums.low_rank_norms)),
             error_residual=sums.residual,
         )
 
