@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from emvc.prox import NuclearNorm
-from emvc.solvers._svt import SingularValueThreshold, _orthonormalize, spectral_norm_bound
+from emvc.solvers._svt import SingularValueThreshold, _orthonormalize, _with_residuals, spectral_norm_bound
 
 
 def low_rank_plus_noise(rng, n, m, rank, noise=0.01):
@@ -140,3 +140,29 @@ def test_dependent_columns_get_a_basis():
     basis = _orthonormalize(block)
     np.testing.assert_allclose(basis.T @ basis, np.eye(3), atol=1e-12)
     assert _orthonormalize(np.full((4, 2), np.nan)) is None
+
+
+def test_residuals_turn_the_vectors_where_a_power_step_hardly_does(rng):
+    """Many singular values just below the threshold: the block alone converges slowly."""
+    n, rank, threshold = 500, 20, 1.0
+    left, right = (np.linalg.qr(rng.standard_normal((n, n)))[0] for _ in range(2))
+    values = np.concatenate([np.linspace(1.5, 1.05, rank), np.linspace(0.98, 0.5, n - rank)])
+    matrix = (left * values) @ right.T
+    start = left[:, : rank + 10] + 0.1 / np.sqrt(n) * rng.standard_normal((n, rank + 10))
+    exact = (left[:, :rank] * (values[:rank] - threshold)) @ right[:, :rank].T
+    errors = []
+    for careful in (False, True):
+        operator, out = SingularValueThreshold(), np.empty((n, n))
+        operator.careful, operator._left = careful, start.copy()
+        operator(matrix, threshold, out)
+        errors.append(np.linalg.norm(matrix - out, 2) - threshold)
+        np.testing.assert_allclose(out, exact, atol=0.1)
+    assert 0 <= errors[1] < 0.1 * errors[0]
+
+
+def test_residuals_that_vanish_are_left_out(rng):
+    left, right = (np.linalg.qr(rng.standard_normal((60, 5)))[0] for _ in range(2))
+    matrix = (left * np.arange(5.0, 0.0, -1.0)) @ right.T
+    basis, images = _with_residuals(matrix, right, matrix @ right, 0.5)
+    assert basis is right
+    assert _with_residuals(matrix, right, images, 10.0)[0] is right

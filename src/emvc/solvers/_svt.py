@@ -4,7 +4,7 @@ For a matrix V and a threshold t the result is :math:`\sum_{s_i > t} (s_i - t) u
 
 1. nothing, when a norm bound proves that every singular value is at most t;
 2. a block of left singular vectors carried over from the last call and improved by one power step; it starts from
-   columns of the matrix and grows with the rank;
+   columns of the matrix, grows with the rank and takes in its residuals when `careful`;
 3. the eigenvectors of the Gram matrix V'V that belong to eigenvalues above t^2;
 4. all eigenvectors, which is what 3 amounts to when the rank is high.
 
