@@ -91,3 +91,9 @@ def test_a_view_of_noise_is_still_named(rng):
     model = EMVC(3, random_state=0).fit(views)
     assert np.argmax(model.view_errors_) == 1
     assert normalized_mutual_info_score(labels, model.labels_) > 0.9
+
+
+def test_pure_noise_has_no_signal():
+    """One chance direction would be a line, whose graph looks better than that of any real view."""
+    found = [signal_components(np.random.default_rng(seed).standard_normal((150, 400))) for seed in range(60)]
+    assert all(one is None for one in found)

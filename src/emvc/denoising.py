@@ -32,6 +32,7 @@ _MOST_DIRECTIONS = 100  # that are looked for then
 _SEVERAL_THREADS = 500  # shorter sides from this on are decomposed by several threads
 _MOST_UNEVEN = 1.4  # white noise has .8 to 1.1, noise in texts of various lengths 1.4
 _GRID = 4096
+_ONE_IN_TWENTY, _HARDLY_EVER = 0.98, 4.0  # quantiles of Tracy and Widom for real matrices
 
 LEAST_SIDE = 32
 """Fewest rows and columns for statements about noise; with fewer columns it hides no neighbours anyway."""
@@ -82,9 +83,9 @@ def signal_components(view: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         if view.shape[0] < view.shape[1]:  # these are left vectors
             directions = (centred.T @ directions) / np.sqrt(np.maximum(squares, _least(squares)))
     ratio = shorter / longer
-    found = squares > unit * _edge(longer, shorter)
-    if unit <= 0 or not found.any():
-        return None
+    found = squares > unit * _edge(longer, shorter, _ONE_IN_TWENTY)
+    if unit <= 0 or squares[0] <= unit * _edge(longer, shorter, _HARDLY_EVER):
+        return None  # a chance direction alone would look like a clean view
     relative = squares[found] / unit
     lengths = np.sqrt(np.maximum((relative - ratio - 1.0) ** 2 - 4.0 * ratio, 0.0)) / relative
     return mean, directions[:, found] * lengths
@@ -150,11 +151,11 @@ def _noise_square(squares: FloatArray, shape: tuple[int, ...]) -> float:
     return float(np.median(np.maximum(squares, 0.0))) / _median_of_noise(min(shape) / max(shape))
 
 
-def _edge(longer: int, shorter: int) -> float:
-    """Return what the largest square of noise alone exceeds in one of twenty cases (Tracy, Widom)."""
+def _edge(longer: int, shorter: int, quantile: float) -> float:
+    """Return what the largest square of noise alone exceeds as rarely as the quantile of Tracy and Widom says."""
     roots = math.sqrt(longer), math.sqrt(shorter)
     spread = sum(roots) * (1.0 / roots[0] + 1.0 / roots[1]) ** (1 / 3)
-    return float((sum(roots) ** 2 + spread) / longer)
+    return float((sum(roots) ** 2 + quantile * spread) / longer)
 
 
 def _least(squares: FloatArray) -> float:
