@@ -60,7 +60,7 @@ class SplitState:
     multiplier_estimate: float = 1.0
     """Estimate of the largest singular value of Z."""
     failures: int = 0
-    """Proofs of the bound that failed because thresholding had missed a direction."""
+    """Proofs of the bound that failed because the block of the thresholding step was not accurate enough."""
     wait: int = 0
     """Iterations between the last check and the next, zero before the first."""
     gap: float = math.inf
@@ -248,7 +248,7 @@ class SplitSolver(Generic[State]):
             return
         state.certified = True
         norm = max(1.0, self._multiplier_norm(state))
-        if norm > 1.0 + max(0.1 * self.tol, 1e-8):  # the block of the thresholding step has missed a direction
+        if norm > 1.0 + max(0.1 * self.tol, 1e-8):  # the block has missed a direction or was not accurate
             state.failures += 1
             if state.failures > _MOST_FAILURES or self.tol < _SINGLE_TOL:
                 state.svt.forget()

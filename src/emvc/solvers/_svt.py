@@ -78,7 +78,7 @@ class SingularValueThreshold:
         self._last_rank = 0
 
     def forget(self) -> None:
-        """Make the next call exact and carry a larger block from then on: the last one missed a direction."""
+        """Make the next call exact and carry a larger block from then on: the last one was not accurate enough."""
         self._left = None
         self._exact = True
         self._caution = min(2 * self._caution, 2**10)
