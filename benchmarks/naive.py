@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 CHECK_EVERY = 5
+STEPS, MOMENTUM = 6, 0.7
 
 
 def project_simplex(x):
@@ -52,14 +53,31 @@ def solve(transitions, beta, lam, weights, *, tol=1e-3, relaxation=1.6, max_iter
         b = penalty * (point - columns)
 
         if iteration % CHECK_EVERY == 0:
-            objective = np.linalg.svd(consensus, compute_uv=False).sum()
+            candidate = project_simplex(copy)
+            errors = transitions - candidate
+            objective = np.linalg.svd(candidate, compute_uv=False).sum()
             objective += beta * np.sum(weights * np.linalg.norm(errors, axis=2).sum(axis=1))
             objective += lam * np.sum(weights * np.linalg.norm(errors, axis=1).sum(axis=1))
-            bound = np.sum((a + b) * transitions) + np.sum(np.min(z - np.sum(a + b, axis=0), axis=1))
-            best = max(best, bound / max(1.0, np.linalg.norm(z, 2)))
+            scaled = z / max(1.0, np.linalg.norm(z, 2))
+            best = max(best, dual_bound(transitions, beta * factors, scaled, b, candidate))
             if objective - best <= tol * objective:
                 break
-    return consensus, (objective - best) / objective, iteration
+    return candidate, (objective - best) / objective, iteration
+
+
+def dual_bound(transitions, weights, z, b, point):
+    """Return the dual bound with row multipliers that fit the others, by gradient steps with momentum."""
+    cost = z - np.sum(b, axis=0)
+    fixed = np.sum(b * transitions, axis=(0, 2))
+    best, last = np.full(len(z), -np.inf), point
+    for _ in range(STEPS + 1):
+        toward = transitions - point
+        pull = weights / np.maximum(np.linalg.norm(toward, axis=2, keepdims=True), 1e-12)
+        slope = cost - np.sum(pull * toward, axis=0)
+        best = np.maximum(best, fixed + np.sum(pull * toward * transitions, axis=(0, 2)) + np.min(slope, axis=1))
+        moved = project_simplex(point - slope / np.sum(pull, axis=0))
+        point, last = np.maximum(moved + MOMENTUM * (moved - last), 0.0), moved
+    return np.sum(best)
 
 
 def published(transitions, beta, lam, *, tol=1e-8, mu=1e-6, growth=1.9):

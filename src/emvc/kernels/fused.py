@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from emvc._array import FloatArray
 from emvc._threads import run_ranges
-from emvc.kernels.reference import EntrywiseEvaluation, Evaluation
+from emvc.kernels.reference import LEAST_NORM, MOMENTUM, POLISH_STEPS, EntrywiseEvaluation, Evaluation
 
 _BLOCK = 32  # rows handled by one task; fixed, because it sets the order of summation
 _NEWTON_STEPS = 64  # far above the handful that occurs; the iteration ends by itself
@@ -52,6 +52,15 @@ def _simplex_threshold(row: Any, start: float) -> float:
             break
         previous = count
     return theta
+
+
+@njit(cache=True, fastmath=True)
+def _smallest(row: Any) -> Any:
+    """Return the smallest entry."""
+    smallest = row[0]
+    for j in range(1, row.shape[0]):
+        smallest = min(smallest, row[j])
+    return smallest
 
 
 @njit(cache=True, fastmath=True, nogil=True)
@@ -205,7 +214,7 @@ def _alm_sweep(
 
 
 @njit(cache=True, fastmath=True, nogil=True)
-def _evaluate(
+def _evaluate(  # noqa: PLR0912, PLR0915
     transitions: Any,
     consensus: Any,
     low_rank_point: Any,
@@ -213,10 +222,13 @@ def _evaluate(
     row_points: Any,
     row_scale: Any,
     column_points: Any,
-    column_scale: Any,
+    column_removed: Any,
     observed_rows: Any,
     observed_columns: Any,
+    masked: Any,
+    row_weights: Any,
     low_rank_weight: float,
+    steps: int,
     row_squares: Any,
     column_squares: Any,
     sums: Any,
@@ -224,41 +236,89 @@ def _evaluate(
     last: int,
 ) -> None:
     n_views, n, m = transitions.shape
-    n_rows, n_columns = row_points.shape[0], column_points.shape[0]
     for block in range(first, last):
-        slack = np.empty(m)
+        cost, slope, point, previous = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+        data = np.empty((n_views, m))
         for i in range(block * _BLOCK, min((block + 1) * _BLOCK, n)):
-            inner, groups, low = 0.0, 0.0, 0.0
             for j in range(m):
-                slack[j] = low_rank_weight * (low_rank_point[i, j] - low_rank[i, j])
-                low += (consensus[i, j] - low_rank[i, j]) ** 2
+                slope[j] = low_rank[i, j]
+                cost[j] = low_rank_weight * (low_rank_point[i, j] - low_rank[i, j])
+            theta = _simplex_threshold(slope, 0.0)
+            shift, clipped, low, groups = theta, 0.0, 0.0, 0.0
+            for j in range(m):
+                value = max(slope[j] - theta, 0.0)
+                clipped += min(slope[j] - theta, 0.0) ** 2
+                low += (consensus[i, j] - slope[j]) ** 2
+                point[j] = value
+                previous[j] = value
             for k in range(n_views):
                 seen, total = observed_rows[k, i], 0.0
                 for j in range(m):
-                    square = seen * observed_columns[k, j] * (transitions[k, i, j] - consensus[i, j]) ** 2
+                    value = observed_columns[k, j] * transitions[k, i, j]
+                    square = seen * (value - observed_columns[k, j] * point[j]) ** 2
                     total += square
                     column_squares[block, k, j] += square
+                    data[k, j] = value
                 row_squares[k, i] = total
-            for k in range(n_rows):
-                removed = observed_rows[k, i] * (1.0 - row_scale[k, i])
-                for j in range(m):
-                    point = row_points[k, i, j]
-                    multiplier = observed_columns[k, j] * removed * point
-                    slack[j] -= multiplier
-                    inner += multiplier * transitions[k, i, j]
-                    groups += (transitions[k, i, j] - consensus[i, j] - point + multiplier) ** 2
-            for k in range(n_columns):
+            fixed = 0.0
+            for k in range(column_points.shape[0]):
                 seen = observed_rows[k, i]
                 for j in range(m):
-                    point = column_points[k, i, j]
-                    multiplier = seen * observed_columns[k, j] * (1.0 - column_scale[k, j]) * point
-                    slack[j] -= multiplier
+                    column_point = column_points[k, i, j]
+                    multiplier = seen * column_removed[k, j] * column_point
+                    cost[j] -= multiplier
+                    fixed += multiplier * transitions[k, i, j]
+                    groups += (transitions[k, i, j] - consensus[i, j] - column_point + multiplier) ** 2
+            inner = fixed
+            for j in range(m):
+                slope[j] = cost[j]
+            for k in range(row_points.shape[0]):
+                removed = observed_rows[k, i] * (1.0 - row_scale[k, i])
+                for j in range(m):
+                    row_point = row_points[k, i, j]
+                    multiplier = observed_columns[k, j] * removed * row_point
+                    slope[j] -= multiplier
                     inner += multiplier * transitions[k, i, j]
-                    groups += (transitions[k, i, j] - consensus[i, j] - point + multiplier) ** 2
-            smallest = slack[0]
-            for j in range(1, m):
-                smallest = min(smallest, slack[j])
-            sums[0, i], sums[1, i], sums[2, i], sums[3, i] = inner, smallest, low, groups
+                    groups += (transitions[k, i, j] - consensus[i, j] - row_point + multiplier) ** 2
+            best = inner + _smallest(slope)
+            for step in range(steps + 1):
+                inner, pulls = fixed, 0.0
+                for j in range(m):
+                    slope[j] = cost[j]
+                for k in range(n_views):
+                    weight, total, product = observed_rows[k, i] * row_weights[k], 0.0, 0.0
+                    if weight == 0.0:
+                        continue
+                    if masked[k]:
+                        for j in range(m):
+                            toward = data[k, j] - observed_columns[k, j] * point[j]
+                            total += toward * toward
+                            product += toward * data[k, j]
+                    else:
+                        for j in range(m):
+                            toward = data[k, j] - point[j]
+                            total += toward * toward
+                            product += toward * data[k, j]
+                    pull = weight / max(np.sqrt(total), LEAST_NORM)
+                    inner += pull * product
+                    pulls += pull
+                    if masked[k]:
+                        for j in range(m):
+                            slope[j] -= pull * (data[k, j] - observed_columns[k, j] * point[j])
+                    else:
+                        for j in range(m):
+                            slope[j] -= pull * (data[k, j] - point[j])
+                best = max(best, inner + _smallest(slope))
+                if step == steps or pulls == 0.0:
+                    break
+                for j in range(m):
+                    slope[j] = point[j] - slope[j] / pulls
+                theta = _simplex_threshold(slope, theta)
+                for j in range(m):
+                    moved = max(slope[j] - theta, 0.0)
+                    point[j] = max(moved + MOMENTUM * (moved - previous[j]), 0.0)
+                    previous[j] = moved
+            sums[0, i], sums[1, i], sums[2, i], sums[3, i], sums[4, i] = shift, clipped, best, low, groups
 
 
 @njit(cache=True, fastmath=True, nogil=True)
@@ -337,11 +397,8 @@ def _entrywise_evaluate(
                 inner += multiplier * value
                 square += multiplier * multiplier
                 residual += (error - point + multiplier) ** 2
-        smallest = slack[0]
-        for j in range(1, m):
-            smallest = min(smallest, slack[j])
         sums[0, i], sums[1, i], sums[2, i] = total, inner, square
-        sums[3, i], sums[4, i], sums[5, i] = smallest, low, residual
+        sums[3, i], sums[4, i], sums[5, i] = _smallest(slack), low, residual
 
 
 def _n_blocks(n_samples: int) -> int:
@@ -450,26 +507,31 @@ def evaluate(
     observed_rows: FloatArray,
     observed_columns: FloatArray,
     *,
+    row_weights: FloatArray,
     low_rank_weight: float = 1.0,
+    steps: int = POLISH_STEPS,
 ) -> Evaluation:
     """Return the sums behind objective, dual bound and residuals (see `reference.evaluate`)."""
     n_views, n_samples, n_states = transitions.shape
     row_squares = np.empty((n_views, n_samples))
     column_squares = np.zeros((_n_blocks(n_samples), n_views, n_states))
-    sums = np.empty((4, n_samples))
+    sums = np.empty((5, n_samples))
+    column_removed = observed_columns[: len(column_scale)] * (1.0 - column_scale)
     work = partial(
         _evaluate,
-        transitions, consensus, low_rank_point, low_rank, row_points, row_scale, column_points, column_scale,
-        observed_rows, observed_columns, low_rank_weight, row_squares, column_squares, sums,
+        transitions, consensus, low_rank_point, low_rank, row_points, row_scale, column_points, column_removed,
+        observed_rows, observed_columns, np.any(observed_columns != 1.0, axis=1),
+        np.asarray(row_weights, dtype=np.float64), low_rank_weight, steps, row_squares, column_squares, sums,
     )  # fmt: skip
     run_ranges(work, len(column_squares))
-    inner, minima, _, groups = sums.sum(axis=1)
+    bound, low, groups = sums[2:].sum(axis=1)
     return Evaluation(
         row_norms=np.sqrt(row_squares),
         column_norms=np.sqrt(column_squares.sum(axis=0)),
-        inner=float(inner),
-        row_minima=float(minima),
-        low_rank_norms=np.sqrt(sums[2]),
+        shifts=sums[0],
+        clipped=np.sqrt(sums[1]),
+        bound=float(bound),
+        low_rank_residual=float(low),
         group_residual=float(groups),
     )
 

@@ -11,20 +11,32 @@ from typing import NamedTuple
 
 from emvc._array import Array, namespace
 
+POLISH_STEPS = 6
+"""Gradient steps towards the row multipliers that fit all others."""
+MOMENTUM = 0.7
+"""Share of the last of these steps that is added to the next."""
+LEAST_NORM = 1e-12
+"""Shorter errors are as good as none."""
+
 
 class Evaluation(NamedTuple):
-    """Sums over the data that the objective, the dual bound and the residuals are made of."""
+    """Sums over the data that the objective, the dual bound and the residuals are made of.
+
+    X is the low-rank copy Q with its rows projected onto the simplex.
+    """
 
     row_norms: Array
-    """Norms of the observed part of the rows of P_k - P, shape (n_views, n_samples)."""
+    """Norms of the observed part of the rows of P_k - X, shape (n_views, n_samples)."""
     column_norms: Array
-    """Norms of the observed part of the columns of P_k - P, shape (n_views, n_states)."""
-    inner: float
-    """Inner product of the scaled group multipliers with the transitions."""
-    row_minima: float
-    """Sum over rows of the smallest entry of the scaled Z - sum_k (A_k + B_k)."""
-    low_rank_norms: Array
-    """Norms of the rows of P - Q, shape (n_samples,)."""
+    """Norms of the observed part of the columns of P_k - X, shape (n_views, n_states)."""
+    shifts: Array
+    """What the projection subtracts from the rows of Q, shape (n_samples,)."""
+    clipped: Array
+    """Norms of the rows of X - Q plus the shifts, that is, of what would have been negative, shape (n_samples,)."""
+    bound: float
+    """Dual bound of the scaled multipliers, with row multipliers that fit the others."""
+    low_rank_residual: float
+    """Squared Frobenius norm of P - Q."""
     group_residual: float
     """Squared Frobenius norms of all P_k - P - R_k and P_k - P - C_k."""
 
@@ -230,31 +242,70 @@ def evaluate(
     observed_rows: Array,
     observed_columns: Array,
     *,
+    row_weights: Array,
     low_rank_weight: float = 1.0,
+    steps: int = POLISH_STEPS,
 ) -> Evaluation:
-    """Return the sums behind objective, dual bound and residuals for the state of the solver (see `sweep`)."""
+    r"""Return the sums behind objective, dual bound and residuals for the state of the solver (see `sweep`).
+
+    For given Z and B the best dual bound is separate by rows: with :math:`c = z_i - \sum_k b_{ki}` it is
+
+    .. math::
+        \max_{\lVert a_k\rVert\le\beta_k} \sum_k\langle a_k + b_{ki}, p_{ki}\rangle
+            + \min_j \Bigl(c - \sum_k a_k\Bigr)_j
+        = \sum_k\langle b_{ki}, p_{ki}\rangle
+            + \min_{x\in\Delta} \langle c, x\rangle + \sum_k \beta_k \lVert p_{ki} - x\rVert .
+
+    Projected gradient steps with momentum run on the right side, from the row of X, and every iterate gives feasible
+    multipliers :math:`a_k = \beta_k (p_{ki} - x)/\lVert p_{ki} - x\rVert`. The best of them counts, or those of the
+    state: where x is equal to a row of the data only they converge.
+
+    Parameters
+    ----------
+    row_weights : array of shape (n_views,)
+        Largest norms of the scaled row multipliers; zero if there are none.
+    low_rank_weight : float
+        Factor of the scaled multiplier of the nuclear norm, ``low_rank_point - low_rank``.
+    steps : int
+        Gradient steps.
+    """
     xp = namespace(transitions)
-    errors = transitions - consensus[None, ...]
     n_rows, n_columns = row_points.shape[0], column_points.shape[0]
     seen = observed_rows[:, :, None] * observed_columns[:, None, :]
     rows = 1.0 - seen[:n_rows, ...] * (1.0 - row_scale[:, :, None])
     columns = 1.0 - seen[:n_columns, ...] * (1.0 - column_scale[:, None, :])
-    row_multipliers, column_multipliers = (1.0 - rows) * row_points, (1.0 - columns) * column_points
-    inner = xp.sum(row_multipliers * transitions[:n_rows, ...])
-    inner = inner + xp.sum(column_multipliers * transitions[:n_columns, ...])
-    slack = (
-        low_rank_weight * (low_rank_point - low_rank)
-        - xp.sum(row_multipliers, axis=0)
-        - xp.sum(column_multipliers, axis=0)
-    )
+    errors = transitions - consensus[None, ...]
     group_residual = xp.sum((errors[:n_rows, ...] - rows * row_points) ** 2)
     group_residual = group_residual + xp.sum((errors[:n_columns, ...] - columns * column_points) ** 2)
+
+    shifts = xp.zeros(low_rank.shape[0], dtype=low_rank.dtype)
+    candidate = project_simplex(low_rank, shifts)
+    multipliers = (1.0 - columns) * column_points
+    cost = low_rank_weight * (low_rank_point - low_rank) - xp.sum(multipliers, axis=0)
+    fixed = xp.sum(xp.sum(multipliers * transitions[:n_columns, ...], axis=2), axis=0)
+    point, last = candidate, candidate
+    multipliers = (1.0 - rows) * row_points
+    best = fixed + xp.sum(xp.sum(multipliers * transitions[:n_rows, ...], axis=2), axis=0)
+    best = best + xp.min(cost - xp.sum(multipliers, axis=0), axis=1)
+    for _ in range(steps + 1):
+        toward = seen * (transitions - point[None, ...])
+        pull = row_weights[:, None] * observed_rows / xp.clip(xp.sqrt(xp.sum(toward**2, axis=2)), LEAST_NORM)
+        multipliers = pull[:, :, None] * toward
+        slope = cost - xp.sum(multipliers, axis=0)
+        inner = fixed + xp.sum(xp.sum(multipliers * transitions, axis=2), axis=0)
+        best = xp.maximum(best, inner + xp.min(slope, axis=1))
+        step = 1.0 / xp.clip(xp.sum(pull, axis=0), LEAST_NORM)
+        moved = project_simplex(point - step[:, None] * slope)
+        point, last = xp.clip(moved + MOMENTUM * (moved - last), 0.0), moved
+
+    errors = transitions - candidate[None, ...]
     return Evaluation(
         row_norms=xp.sqrt(xp.sum(seen * errors**2, axis=2)),
         column_norms=xp.sqrt(xp.sum(seen * errors**2, axis=1)),
-        inner=float(inner),
-        row_minima=float(xp.sum(xp.min(slack, axis=1))),
-        low_rank_norms=xp.sqrt(xp.sum((consensus - low_rank) ** 2, axis=1)),
+        shifts=shifts,
+        clipped=xp.sqrt(xp.sum((candidate - low_rank + shifts[:, None]) ** 2, axis=1)),
+        bound=float(xp.sum(best)),
+        low_rank_residual=float(xp.sum((consensus - low_rank) ** 2)),
         group_residual=float(group_residual),
     )
 

@@ -13,22 +13,27 @@ import numpy as np
 import scipy.linalg
 
 from emvc._array import FloatArray
+from emvc._threads import gram as gram_matrix
 from emvc._threads import threads_for_blas
 from emvc._validation import check_integer, check_number
 from emvc.graphs import weighted_mean
 from emvc.problem import Decomposition, relative_gap
 from emvc.solvers._loop import Certificate, Check, Status
-from emvc.solvers._svt import SingularValueThreshold, Thresholded, spectral_norm_bound
+from emvc.solvers._svt import SingularValueThreshold, Thresholded, gram_norm_bound, spectral_norm_bound
 
 _EXACT_CHECK = 300  # up to this size the singular values of P cost less than the rest of a check
 _EXACT_FINISH = 800  # up to this size the reported objective is exact
 _SINGLE_TOL = 1e-4  # from this tolerance on single precision does for a block of singular vectors
-_CLOSE = 4.0  # a gap of at most so many times the tolerance calls for care
+_CAREFUL_STEPS = 3  # thresholding steps before a check that are done with care
 _MOST_FAILURES = 2  # proofs that may fail before thresholding becomes exact
 _LARGE_PROOF = 2000  # from this size on a proof that fails costs many iterations
 _LARGE = 1000  # from this size on several threads pay for eigenvalues
 _IMBALANCE = 5.0  # residuals this far apart change the penalty
 _USUAL = (0.03, 0.25)  # weights with a structured consensus: the best penalty grows with the square root
+_MOST_EXCESS = 0.1  # how far the norm of Z may be above one
+_FIRST_PRICE = 2.0  # what that costs of the dual bound, in nuclear norms, as long as it was not measured
+_UNDERESTIMATED = 1.4  # how far the excess is typically above its estimate
+_SPENT = 0.9  # share of the difference between gap and tolerance that it may use up
 _TINY = 1e-300
 
 LEAST_WEIGHT = 5e-3
@@ -57,12 +62,16 @@ class SplitState:
     measures: Measures | None = None
     """Those of the present iterate, if it was checked."""
     objective: float = math.inf
-    multiplier_estimate: float = 1.0
-    """Estimate of the largest singular value of Z."""
+    multiplier_norm: float = 1.0
+    """Bound on the largest singular value of Z, by which Z is divided before it enters a dual bound."""
+    price: float = 0.0
+    """By how much the dual bound has fallen for the last Z that was too large, per excess of its norm."""
     failures: int = 0
     """Proofs of the bound that failed because the block of the thresholding step was not accurate enough."""
     wait: int = 0
     """Iterations between the last check and the next, zero before the first."""
+    due: int = 0
+    """Iterations left until the next check, zero before the first."""
     gap: float = math.inf
     """Estimate of the gap at the last check."""
     unbalanced: int = 0
@@ -74,14 +83,25 @@ class SplitState:
     def threshold(self) -> None:
         """Do the proximal step of the nuclear norm."""
         step = 1.0 / (self.penalty * self.low_rank_weight)
+        self.svt.careful = 0 < self.due <= _CAREFUL_STEPS
+        self.due -= 1
         self.spectrum = self.svt(self.low_rank_point, step, out=self.low_rank)
         self.certified = False
         self.measures = None
+
+    def recover(self) -> float:
+        """Look for singular vectors that the last step has missed; estimate the largest singular value of V - Q."""
+        return self.svt.recover(self.low_rank_point)
 
     @property
     def multiplier_scale(self) -> float:
         """The penalty of the last step, by which the scaled multipliers of the state are to be multiplied."""
         return self.penalty * self.ratio
+
+    @property
+    def low_rank_factor(self) -> float:
+        """The factor that makes the scaled multiplier of the nuclear norm of what thresholding removed."""
+        return self.low_rank_weight / self.multiplier_norm
 
 
 @dataclass(frozen=True)
@@ -89,17 +109,15 @@ class Measures:
     """Sums over the data; the multipliers in them are scaled, that is, divided by the penalty."""
 
     error_penalty: float
-    """Penalty on the errors P_k - P of the consensus."""
-    inner: float
-    """Inner product of the multipliers of the errors with the transitions."""
-    row_minima: float
-    """Sum over rows of the smallest entry of Z minus the sum of these multipliers."""
+    """Penalty on the errors P_k - X of the feasible candidate X."""
+    bound: float
+    """Dual bound of the multipliers, if the largest singular value of Z is at most `SplitState.multiplier_norm`."""
     multiplier_square: float
     """Squared Frobenius norm of the multipliers of the errors."""
     low_rank_residual: float
     """Squared Frobenius norm of P - Q."""
     low_rank_distance: float
-    """Sum of the norms of the rows of P - Q, which is a bound on its nuclear norm."""
+    """Bound on the nuclear norm of X - Q."""
     error_residual: float
     """Squared Frobenius norm of all other constraint residuals."""
 
@@ -168,21 +186,18 @@ class SplitSolver(Generic[State]):
         """Measure the gap, certify it when it is small enough, and balance the penalty."""
         measures, objective, estimate = self._estimate(problem, state)
         done, bound = None, max(state.bound, _scaled_bound(state, measures))
-        self._recover(state, careful=estimate <= _CLOSE * self.tol)
-        if estimate <= self.tol and self._refine(problem, state):
-            measures, objective, estimate = self._estimate(problem, state)
         if estimate <= self.tol:
-            self._certify(state, measures)
-            bound = state.bound
-            if relative_gap(objective, bound) <= self.tol:
-                done = Status.CONVERGED
+            self._certify(problem, state, measures, objective)
+            if relative_gap(objective, state.bound) <= self.tol:
+                done, bound = Status.CONVERGED, state.bound
         state.measures, state.objective = measures, objective
         penalty = state.penalty
         state.unbalanced += state.wait or self.check_every
-        if done is None and state.unbalanced >= self.check_every:
+        if estimate > self.tol and state.unbalanced >= self.check_every:
             state.unbalanced = 0
             self._balance(state, measures)
         state.wait, state.gap = self._pause(state, estimate), estimate
+        state.due = state.wait
         return Check(
             objective=objective,
             gap=relative_gap(objective, bound),
@@ -198,13 +213,6 @@ class SplitSolver(Generic[State]):
         measures = self._measure(problem, state)
         objective = self._upper_bound(problem, state, measures)
         return measures, objective, relative_gap(objective, max(state.bound, _scaled_bound(state, measures)))
-
-    def _refine(self, problem: Decomposition, state: State) -> bool:
-        """Threshold once more, with more care, before a proof that costs much more than that."""
-        if min(problem.shape) < _LARGE_PROOF:
-            return False
-        state.threshold()
-        return True
 
     def _pause(self, state: SplitState, gap: float) -> int:
         """Return the number of iterations until the next check.
@@ -224,49 +232,76 @@ class SplitSolver(Generic[State]):
     def finish(self, problem: Decomposition, state: State) -> Certificate:
         """Return the feasible consensus with its certified objective and bound."""
         measures = state.measures if state.measures is not None else self._measure(problem, state)
-        self._certify(state, measures)
         objective = state.objective
         if state.measures is None or min(problem.shape) <= _EXACT_FINISH:
             objective = self._upper_bound(problem, state, measures, end=True)
-        consensus = state.consensus.astype(np.float64, copy=False)
-        if state.consensus.dtype != np.float64:
+        self._certify(problem, state, measures, objective, end=True)
+        candidate = self._candidate(state)
+        consensus = candidate.astype(np.float64, copy=False)
+        if candidate.dtype != np.float64:
             consensus /= consensus.sum(axis=1, keepdims=True)
         return Certificate(consensus, objective, state.bound, state.spectrum.rank)
 
+    def _candidate(self, state: State) -> FloatArray:
+        """Return the row-stochastic matrix that the objective is measured at."""
+        return state.consensus
+
     def _upper_bound(self, problem: Decomposition, state: State, measures: Measures, *, end: bool = False) -> float:
-        """Return the objective at the consensus, or above a certain size a bound that needs no singular values."""
+        """Return the objective at the candidate, or above a certain size a bound that needs no singular values."""
         size = min(problem.shape)
         if size <= (_EXACT_FINISH if end else _EXACT_CHECK):
-            nuclear_norm = float(scipy.linalg.svdvals(state.consensus, check_finite=False).sum())
+            nuclear_norm = float(scipy.linalg.svdvals(self._candidate(state), check_finite=False).sum())
         else:
             nuclear_norm = state.spectrum.nuclear_norm + measures.low_rank_distance
         return nuclear_norm + measures.error_penalty
 
-    def _certify(self, state: State, measures: Measures) -> None:
-        """Raise the proven bound: multipliers are scaled down by a proven bound on the norm of Z."""
+    def _certify(
+        self, problem: Decomposition, state: State, measures: Measures, objective: float, *, end: bool = False
+    ) -> None:
+        """Raise the proven bound: Z is divided by a proven bound on its norm.
+
+        That costs little more than the share of the nuclear norm in the objective, so the norm may exceed one by many
+        times what the gap is below the tolerance, and a thresholding step that is not exact does little harm. At the
+        end a proof is found at any cost.
+        """
         if state.certified:
             return
         state.certified = True
-        norm = max(1.0, self._multiplier_norm(state))
-        if norm > 1.0 + max(0.1 * self.tol, 1e-8):  # the block has missed a direction or was not accurate
+        bound = _scaled_bound(state, measures)
+        spare = bound - (1.0 - self.tol) * objective
+        price = max(state.price, _FIRST_PRICE * state.spectrum.nuclear_norm)
+        excess = min(max(_SPENT * spare / price, 0.01 * self.tol), _MOST_EXCESS)
+        norm = self._multiplier_norm(problem, state, None if end else 1.0 + excess)
+        if norm is None:
             state.failures += 1
             if state.failures > _MOST_FAILURES or self.tol < _SINGLE_TOL:
                 state.svt.forget()
-        state.bound = max(state.bound, _scaled_bound(state, measures) / norm)
+            return
+        state.multiplier_norm = norm
+        proven = _scaled_bound(state, self._measure(problem, state))
+        state.multiplier_norm = 1.0
+        state.bound = max(state.bound, proven)
+        state.price = (bound - proven) / (norm - 1.0)
 
-    def _multiplier_norm(self, state: State) -> float:
-        """Return a proven bound on the largest singular value of Z."""
+    def _multiplier_norm(self, problem: Decomposition, state: State, guess: float | None) -> float | None:
+        """Return a proven bound on the largest singular value of Z, or None if it is above the guess.
+
+        Then singular vectors that the thresholding step has missed are looked for. In a large problem that is done
+        before the proof, which costs much more, and the proof is not tried if a large one was found.
+        """
         scale = state.multiplier_scale * state.low_rank_weight
+        large = min(problem.shape) >= _LARGE_PROOF
+        if guess is not None and large and 1.0 + _UNDERESTIMATED * (scale * state.recover() - 1.0) > guess:
+            return None
         multiplier = state.low_rank_point.astype(np.float64)
         multiplier -= state.low_rank
         multiplier *= scale
-        return spectral_norm_bound(multiplier, slack=max(0.01 * self.tol, state.multiplier_estimate - 1.0))
-
-    def _recover(self, state: State, *, careful: bool) -> None:
-        """Look for singular vectors that the thresholding step has missed, and see by the way how large Z is."""
-        state.svt.careful = careful
-        largest = state.svt.recover(state.low_rank_point)
-        state.multiplier_estimate = state.multiplier_scale * state.low_rank_weight * largest
+        if guess is None:
+            return spectral_norm_bound(multiplier)
+        norm = gram_norm_bound(gram_matrix(multiplier), guess, most=0.0)
+        if norm is None and not large:
+            state.recover()
+        return norm
 
     def _sizes(self, state: State) -> tuple[float, float]:
         """Return the squared Frobenius norms of the scaled multiplier of the nuclear norm and of the consensus."""
@@ -290,6 +325,23 @@ class SplitSolver(Generic[State]):
             state.penalty_changes += 1
 
 
+def projection_norm(n_states: int, shifts: FloatArray, clipped: FloatArray) -> float:
+    """Return a bound on the nuclear norm of what the projection onto the simplex adds to a matrix.
+
+    That is a matrix with equal entries in every row, which has rank one, and the rows that were clipped.
+
+    Parameters
+    ----------
+    n_states : int
+        Number of columns.
+    shifts : ndarray of shape (n_samples,)
+        What is subtracted from the rows.
+    clipped : ndarray of shape (n_samples,)
+        Norms of what would be negative after that.
+    """
+    return float(math.sqrt(n_states) * np.linalg.norm(shifts) + np.sum(clipped))
+
+
 def gram_nuclear_norm(gram: FloatArray) -> float:
     """Return an upper bound on the sum of the singular values, from the Gram matrix."""
     with threads_for_blas(len(gram), least=_LARGE):
@@ -299,5 +351,5 @@ def gram_nuclear_norm(gram: FloatArray) -> float:
 
 
 def _scaled_bound(state: SplitState, measures: Measures) -> float:
-    """Return the dual bound of the current multipliers, assuming that the norm of Z is at most one."""
-    return state.multiplier_scale * (measures.inner + measures.row_minima)
+    """Return the dual bound of the current multipliers."""
+    return state.multiplier_scale * measures.bound

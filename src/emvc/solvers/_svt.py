@@ -26,6 +26,7 @@ from emvc._threads import matmul, threads_for_blas
 
 _GUARD = 8  # least number of vectors kept beyond the rank, so that a growing rank is seen in time
 _GUARD_SHARE = 0.25  # and as a share of the rank: few iterations must do where the spectrum is dense
+_GUARD_COLUMNS = 100  # and at least one per so many columns: they cost little where the rank is low
 _LARGE = 2000  # from this size on several threads pay for a Cholesky factorisation
 _SMALL = 400  # up to this number of columns the Gram matrix costs less than a larger block
 _FIRST_BLOCK = 64  # vectors in the first try
@@ -37,9 +38,10 @@ _ALL_OF_IT = 1500  # up to this size all eigenvectors take no longer than some
 _HIGH_RANK = 0.5  # beyond this share of the columns the result is a product with one square matrix
 _FULL_LIMIT = 0.35  # beyond this share all eigenvectors are faster than a subset
 _MIRRORED_ROWS = 256  # at a time
-_SOUGHT, _SOUGHT_STEPS = 16, 3  # vectors and power steps in the search for missed directions
+_SOUGHT, _SOUGHT_STEPS = 16, 2  # vectors and power steps in the search for missed directions
 _CONVERGED = 1e-3  # residuals up to this share of the threshold do no harm, their squares matter
 _LEAST = 1e-30
+_DEPENDENT = 0.3  # columns are close to dependent where a factor falls below this power of the precision
 _TINY = 1e-6  # smaller singular values, relative to the largest, are as good as zero in a carried block
 _POWER_STEPS = 8  # most steps towards a given accuracy before the Gram matrix is decomposed instead
 
@@ -86,8 +88,9 @@ class SingularValueThreshold:
     def recover(self, matrix: FloatArray) -> float:
         """Look for directions that the block has missed in what the last call took away, and add them to the block.
 
-        There they have singular values above the threshold, all others are at most at it: a few power steps find them.
-        Returns an estimate of the largest singular value, which is never above it; zero if thresholding was exact.
+        There they have singular values above the threshold, all others are at most at it: power steps find them,
+        from where the images of the left vectors of the block are longest and from random vectors. Returns an estimate
+        of the largest singular value, which is never above it; zero if thresholding was exact.
 
         Parameters
         ----------
@@ -98,18 +101,26 @@ class SingularValueThreshold:
             return 0.0
         matrix = matrix.astype(self._left.dtype, copy=False)
         images, vectors = (factor.astype(matrix.dtype, copy=False) for factor in self._factors)
-        start = np.random.default_rng(matrix.shape[1]).standard_normal((matrix.shape[1], _SOUGHT))
-        sought = start.astype(matrix.dtype)
+
+        def back(left: FloatArray) -> FloatArray:
+            return np.asarray(matmul(matrix.T, left) - vectors @ (images.T @ left))
+
+        coupled = back(self._left[:, : vectors.shape[1]])
+        _, rotation = scipy.linalg.eigh(gram_matrix(coupled), check_finite=False, driver="evd")
+        fresh = np.random.default_rng(matrix.shape[1]).standard_normal((matrix.shape[1], _SOUGHT // 2))
+        sought = np.hstack([matmul(coupled, rotation[:, -_SOUGHT // 2 :]), _unit_columns(fresh.astype(matrix.dtype))])
         for step in range(_SOUGHT_STEPS + 1):
+            basis = _orthonormalize(sought)
+            sought = sought if basis is None else basis
             found = matmul(matrix, sought) - images @ (vectors.T @ sought)
             if step < _SOUGHT_STEPS:
-                basis = _orthonormalize(matmul(matrix.T, found) - vectors @ (images.T @ found))
-                sought = sought if basis is None else basis
+                sought = back(found)
         self._left = np.hstack([self._left, _unit_columns(found)])
         return float(np.linalg.norm(found, 2))
 
-    def _guard(self, rank: int) -> int:
-        return self._caution * (_GUARD + int(_GUARD_SHARE * rank))
+    def _guard(self, rank: int, n_columns: int) -> int:
+        """Return the number of vectors to keep beyond the rank."""
+        return self._caution * max(_GUARD + int(_GUARD_SHARE * rank), n_columns // _GUARD_COLUMNS)
 
     def __call__(self, matrix: FloatArray, threshold: float, out: FloatArray) -> Thresholded:
         """Write the thresholded ``matrix`` to ``out``; the two must not overlap."""
@@ -207,7 +218,7 @@ class SingularValueThreshold:
             above = int(np.sum(values > threshold))
             if above > basis.shape[1] - _GUARD // 2 and not truncate:
                 return None  # the rank has outgrown the block
-            n_kept = min(above + self._guard(above), len(values))
+            n_kept = min(above + self._guard(above, matrix.shape[1]), len(values))
             order = np.arange(len(values) - n_kept, len(values))[::-1]
             rotation, values = rotation[:, order], values[order]
             vectors, images = matmul(basis, rotation[:, :above]), matmul(images, rotation)
@@ -221,7 +232,7 @@ class SingularValueThreshold:
                 return None  # the steps that are left will not do
             last = error
         self._left = images / np.maximum(values, _TINY * values[0])
-        lacking = above + self._guard(above) - n_kept
+        lacking = above + self._guard(above, matrix.shape[1]) - n_kept
         if lacking > 0 and self.accuracy is None and not truncate:  # the rank has grown, and with it the guard
             fresh = np.random.default_rng(above).standard_normal((matrix.shape[1], lacking)).astype(matrix.dtype)
             self._left = np.hstack([self._left, _unit_columns(matmul(matrix, fresh))])
@@ -247,7 +258,7 @@ class SingularValueThreshold:
     def _carry(self, matrix: FloatArray, images: FloatArray, values: FloatArray) -> None:
         """Keep left singular vectors for the next call, and random images beside them."""
         rank, n_columns = len(values), matrix.shape[1]
-        guard = self._guard(rank)
+        guard = self._guard(rank, n_columns)
         if rank + guard <= _SUBSPACE_LIMIT * n_columns:
             padding = np.random.default_rng(n_columns).standard_normal((n_columns, guard)).astype(matrix.dtype)
             self._left = np.hstack([images[:, ::-1] / values[::-1], matmul(matrix, padding / math.sqrt(n_columns))])
@@ -311,7 +322,7 @@ def _orthonormalize(block: FloatArray) -> FloatArray | None:
     except np.linalg.LinAlgError:
         factor = np.zeros((1, 1), dtype=block.dtype)
     diagonal = np.diag(factor)
-    if diagonal.min() > 1e-5 * diagonal.max():
+    if diagonal.min() > np.finfo(block.dtype).eps ** _DEPENDENT * diagonal.max():
         return matmul(block, scipy.linalg.lapack.get_lapack_funcs("trtri", [factor])(factor, lower=1)[0].T)
     basis, triangle = np.linalg.qr(block)
     return np.asarray(basis) if np.all(np.isfinite(triangle)) else None
@@ -336,10 +347,11 @@ def spectral_norm_bound(matrix: FloatArray, guess: float = 1.0, slack: float = 0
     return _norm_bound(matrix) if bound is None else bound
 
 
-def gram_norm_bound(gram: FloatArray, guess: float = 1.0, slack: float = 0.0) -> float | None:
+def gram_norm_bound(gram: FloatArray, guess: float = 1.0, slack: float = 0.0, most: float = 0.1) -> float | None:
     """Return the bound of `spectral_norm_bound` from the Gram matrix, or None if ``guess`` is far below the norm.
 
-    The Gram matrix is overwritten.
+    No bound is tried that exceeds the guess by more than the share ``most``, but for rounding. The Gram matrix is
+    overwritten.
     """
     rounding = 4.0 * len(gram) * float(np.finfo(np.float64).eps)
     shifted = np.negative(gram, out=gram)
@@ -347,7 +359,7 @@ def gram_norm_bound(gram: FloatArray, guess: float = 1.0, slack: float = 0.0) ->
     (factorize,) = scipy.linalg.lapack.get_lapack_funcs(["potrf"], [gram])
     intact = True
     for excess in (rounding, 1e-9, 1e-7, 1e-5, 1e-4, 2e-4, 5e-4, 1e-3, 1e-2, 1e-1):
-        if excess < slack:
+        if excess < slack or excess > max(most, rounding):
             continue
         if not intact:
             _mirror(shifted)

@@ -41,7 +41,7 @@ from emvc import kernels
 from emvc._array import FloatArray
 from emvc.problem import Problem
 from emvc.prox import shrinkage
-from emvc.solvers._split import Measures, SplitSolver, SplitState
+from emvc.solvers._split import Measures, SplitSolver, SplitState, projection_norm
 
 _Arrays = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
 
@@ -110,10 +110,14 @@ class ADMM(SplitSolver[ADMMState]):
         return state
 
     def _measure(self, problem: Problem, state: ADMMState) -> Measures:
-        sums = kernels.fused.evaluate(
-            problem.transitions, *state.arrays, *state.observed, low_rank_weight=state.low_rank_weight
-        )
         weights = problem.weights
+        sums = kernels.fused.evaluate(
+            problem.transitions,
+            *state.arrays,
+            *state.observed,
+            row_weights=problem.beta * weights / state.multiplier_scale,
+            low_rank_weight=state.low_rank_factor,
+        )
         groups = weights @ (problem.beta * sums.row_norms.sum(axis=1) + problem.lam * sums.column_norms.sum(axis=1))
         # A group that is shortened but not to zero has a multiplier of full length; the others are at most as long.
         squares = (weights / state.penalty) ** 2
@@ -122,10 +126,13 @@ class ADMM(SplitSolver[ADMMState]):
             full += weight**2 * float(np.sum(scale < 1.0, axis=1) @ squares[: len(scale)])
         return Measures(
             error_penalty=float(groups),
-            inner=sums.inner,
-            row_minima=sums.row_minima,
+            bound=sums.bound,
             multiplier_square=full,
-            low_rank_residual=float(np.sum(sums.low_rank_norms**2)),
-            low_rank_distance=float(np.sum(sums.low_rank_norms)),
+            low_rank_residual=sums.low_rank_residual,
+            low_rank_distance=projection_norm(problem.shape[1], sums.shifts, sums.clipped),
             error_residual=sums.group_residual,
         )
+
+    def _candidate(self, state: ADMMState) -> FloatArray:
+        """Return the low-rank copy projected onto the simplex: its nuclear norm is much smaller than that of P."""
+        return kernels.fused.project_simplex(state.low_rank)

@@ -107,7 +107,7 @@ class CheckSums:
     column_squares: FloatArray
     shortened: FloatArray
     scalars: FloatArray
-    """Inner product, row minima, low-rank residual and distance, group residual."""
+    """Dual bound, low-rank residual, group residual."""
 
 
 def gram_of(matrix: FloatArray, other: FloatArray | None = None) -> FloatArray:
@@ -184,24 +184,21 @@ def check_block(block: Block, message: StepMessage) -> tuple[Block, CheckSums]:
     sums = kernels.fused.evaluate(
         block.chains(), block.consensus, block.low_rank_point, low_rank, block.row_points, block.row_scale,
         block.column_points, message.column_scale, block.observed, message.observed_states,
-        low_rank_weight=message.low_rank_weight,
+        row_weights=message.row_threshold, low_rank_weight=message.low_rank_weight,
     )  # fmt: skip
-    norms = sums.low_rank_norms
     return block, CheckSums(
-        consensus_gram=gram_of(block.consensus),
+        consensus_gram=gram_of(kernels.fused.project_simplex(low_rank)),
         multiplier_gram=gram_of(block.low_rank_point, low_rank),
         row_norms=sums.row_norms.sum(axis=1),
         column_squares=sums.column_norms**2,
         shortened=np.sum(block.row_scale < 1.0, axis=1),
-        scalars=np.array(
-            [sums.inner, sums.row_minima, np.sum(norms**2), np.sum(norms), sums.group_residual], dtype=np.float64
-        ),
+        scalars=np.array([sums.bound, sums.low_rank_residual, sums.group_residual]),
     )
 
 
-def finish_block(block: Block, message: None) -> tuple[Block, None]:
+def finish_block(block: Block, message: StepMessage) -> tuple[Block, None]:
     """Keep the consensus, exactly row-stochastic, and drop everything else of the solver and the data."""
-    del message
+    block.consensus = kernels.fused.project_simplex(_low_rank(block, message))
     block.consensus /= block.consensus.sum(axis=1, keepdims=True)
     nothing = np.empty((0, 0, 0), dtype=block.consensus.dtype)
     block.transitions = block.row_points = block.column_points = nothing
@@ -315,7 +312,7 @@ class BlockADMM(SplitSolver[Any]):
         parts = problem.rows.apply(check_block, self._message(problem, state))
         state.consensus_gram = sum(part.consensus_gram for part in parts)
         state.multiplier_gram = sum(part.multiplier_gram for part in parts)
-        inner, minima, residual, distance, groups = (float(value) for value in sum(part.scalars for part in parts))
+        bound, residual, groups = (float(value) for value in sum(part.scalars for part in parts))
         row_norms = sum(part.row_norms for part in parts)
         column_norms = np.sqrt(sum(part.column_squares for part in parts)).sum(axis=1)
         weights = problem.view_weights
@@ -326,11 +323,10 @@ class BlockADMM(SplitSolver[Any]):
         full += problem.lam**2 * float(n_columns @ squares[: len(n_columns)])
         return Measures(
             error_penalty=float(weights @ (problem.beta * row_norms + problem.lam * column_norms)),
-            inner=inner,
-            row_minima=minima,
+            bound=bound,
             multiplier_square=full,
             low_rank_residual=residual,
-            low_rank_distance=distance,
+            low_rank_distance=math.nan,  # the nuclear norm is exact
             error_residual=groups,
         )
 
@@ -344,34 +340,28 @@ class BlockADMM(SplitSolver[Any]):
         del problem, end  # always exact: the Gram matrix is there
         return float(gram_nuclear_norm(state.consensus_gram) + measures.error_penalty)
 
-    def _multiplier_norm(self, state: Any) -> float:
+    def _proven_norm(self, state: Any) -> float:
+        """Return a proven bound on the largest singular value of Z."""
         scale = state.multiplier_scale * state.low_rank_weight
         gram = scale**2 * state.multiplier_gram
         most = float(np.sqrt(np.trace(gram)))
         norm: float | None = gram_norm_bound(gram, slack=0.01 * self.tol)
         return most if norm is None else norm
 
-    def _recover(self, state: Any, *, careful: bool) -> None:
-        """Do nothing: all singular vectors are there."""
-
-    def _refine(self, problem: Any, state: Any) -> bool:
-        """Do nothing: thresholding is exact."""
-        del problem, state
-        return False
-
     def _sizes(self, state: Any) -> tuple[float, float]:
         return float(np.trace(state.multiplier_gram)), float(np.trace(state.consensus_gram))
 
-    def _certify(self, state: Any, measures: Measures) -> None:
-        bound = state.multiplier_scale * (measures.inner + measures.row_minima)
-        state.bound = max(state.bound, bound / max(1.0, self._multiplier_norm(state)))
+    def _certify(self, problem: Any, state: Any, measures: Measures, objective: float, *, end: bool = False) -> None:
+        del problem, objective, end  # thresholding is exact, so its proof never fails
+        bound = state.multiplier_scale * measures.bound
+        state.bound = max(state.bound, bound / max(1.0, self._proven_norm(state)))
 
     def finish(self, problem: Any, state: Any) -> Certificate:
         """Certify the end and leave the consensus, exactly row-stochastic, in the blocks."""
         measures = state.measures if state.measures is not None else self._measure(problem, state)
-        self._certify(state, measures)
         objective = self._upper_bound(problem, state, measures, end=True)
-        problem.rows.apply(finish_block, None)
+        self._certify(problem, state, measures, objective, end=True)
+        problem.rows.apply(finish_block, self._message(problem, state))
         return Certificate(np.empty((0, problem.shape[1])), objective, state.bound, state.spectrum.rank)
 
 

@@ -75,12 +75,11 @@ class EntrywiseADMM(SplitSolver[EntrywiseState]):
 
     def _measure(self, problem: EntrywiseProblem, state: EntrywiseState) -> Measures:
         sums = kernels.fused.entrywise_evaluate(
-            problem.transitions, *state.arrays, clip=state.clip, low_rank_weight=state.low_rank_weight
+            problem.transitions, *state.arrays, clip=state.clip, low_rank_weight=state.low_rank_factor
         )
         return Measures(
             error_penalty=problem.lam * sums.total,
-            inner=sums.inner,
-            row_minima=sums.row_minima,
+            bound=sums.inner + sums.row_minima,
             multiplier_square=sums.square,
             low_rank_residual=float(np.sum(sums.low_rank_norms**2)),
             low_rank_distance=float(np.sum(sums.low_rank_norms)),
