@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 CHECK_EVERY = 5
-STEPS, MOMENTUM = 6, 0.7
+STEPS, MOMENTUM = 9, 0.7
 
 
 def project_simplex(x):

@@ -163,6 +163,6 @@ def test_residuals_turn_the_vectors_where_a_power_step_hardly_does(rng):
 def test_residuals_that_vanish_are_left_out(rng):
     left, right = (np.linalg.qr(rng.standard_normal((60, 5)))[0] for _ in range(2))
     matrix = (left * np.arange(5.0, 0.0, -1.0)) @ right.T
-    basis, images = _with_residuals(matrix, right, matrix @ right, 0.5)
+    basis, images = _with_residuals(matrix, right, matrix @ right, 0.5, 1e-3)
     assert basis is right
-    assert _with_residuals(matrix, right, images, 10.0)[0] is right
+    assert _with_residuals(matrix, right, images, 10.0, 1e-3)[0] is right

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from emvc._array import Array, namespace
 
-POLISH_STEPS = 6
+POLISH_STEPS = 9
 """Gradient steps towards the row multipliers that fit all others."""
 MOMENTUM = 0.7
 """Share of the last of these steps that is added to the next."""

@@ -25,6 +25,7 @@ _EXACT_CHECK = 300  # up to this size the singular values of P cost less than th
 _EXACT_FINISH = 800  # up to this size the reported objective is exact
 _SINGLE_TOL = 1e-4  # from this tolerance on single precision does for a block of singular vectors
 _CAREFUL_STEPS = 3  # thresholding steps before a check that are done with care
+_RESIDUAL, _LEAST_RESIDUAL = 0.3, 1e-4  # what such a step may leave: a factor of the root of the tolerance
 _MOST_FAILURES = 2  # proofs that may fail before thresholding becomes exact
 _LARGE_PROOF = 2000  # from this size on a proof that fails costs many iterations
 _LARGE = 1000  # from this size on several threads pay for eigenvalues
@@ -167,7 +168,9 @@ class SplitSolver(Generic[State]):
             "low_rank_point": mean.copy(),
             "low_rank": mean.copy(),
             "thresholds": np.zeros(problem.shape[0]),
-            "svt": SingularValueThreshold(single=self.tol >= _SINGLE_TOL),
+            "svt": SingularValueThreshold(
+                residual=max(_RESIDUAL * math.sqrt(self.tol), _LEAST_RESIDUAL), single=self.tol >= _SINGLE_TOL
+            ),
             "spectrum": Thresholded(0.0, 0),
             "penalty": self._first_penalty(weight),
             "n_error_copies": n_error_copies,
@@ -219,15 +222,17 @@ class SplitSolver(Generic[State]):
 
         As many as the gap would need at the rate of the last ones, but not many when it is close to the tolerance.
         """
-        if self.tol == 0.0 or gap <= self.tol:
-            return 1 if self.tol else self.check_every
-        near = min(self.check_every, int(gap / self.tol) + 1)
+        if self.tol == 0.0:
+            return self.check_every
+        if gap <= self.tol:
+            return 1
+        near = min(self.check_every, int(gap / self.tol) + 2)
         if not state.wait:
             return near
         if gap >= state.gap:  # a direction was found that had been missed
             return 1
         needed = state.wait * math.log(gap / self.tol) / math.log(state.gap / gap)
-        return max(1, min(near, int(needed)))
+        return min(near, int(needed) + 1)
 
     def finish(self, problem: Decomposition, state: State) -> Certificate:
         """Return the feasible consensus with its certified objective and bound."""

@@ -39,7 +39,6 @@ _HIGH_RANK = 0.5  # beyond this share of the columns the result is a product wit
 _FULL_LIMIT = 0.35  # beyond this share all eigenvectors are faster than a subset
 _MIRRORED_ROWS = 256  # at a time
 _SOUGHT, _SOUGHT_STEPS = 16, 2  # vectors and power steps in the search for missed directions
-_CONVERGED = 1e-3  # residuals up to this share of the threshold do no harm, their squares matter
 _LEAST = 1e-30
 _DEPENDENT = 0.3  # columns are close to dependent where a factor falls below this power of the precision
 _TINY = 1e-6  # smaller singular values, relative to the largest, are as good as zero in a carried block
@@ -62,12 +61,15 @@ class SingularValueThreshold:
     accuracy : float, optional
         Largest error, in spectral norm, for the block method to be trusted; it takes several power steps to get there.
         None takes one step per call and leaves the judgement to the caller, who sees matrices that change slowly.
+    residual : float
+        Residuals up to this share of the threshold do no harm to a careful step: their squares matter.
     single : bool
         Whether the block method may work in single precision.
     """
 
-    def __init__(self, *, accuracy: float | None = None, single: bool = False) -> None:
+    def __init__(self, *, accuracy: float | None = None, residual: float = 1e-3, single: bool = False) -> None:
         self.accuracy = accuracy
+        self.residual = residual
         self.single = single
         self.careful = False
         """Whether the block is widened by its residuals."""
@@ -212,7 +214,7 @@ class SingularValueThreshold:
                 return None
             images = matmul(matrix, basis)
             if self.careful and self.accuracy is None:
-                basis, images = _with_residuals(matrix, basis, images, threshold)
+                basis, images = _with_residuals(matrix, basis, images, threshold, self.residual)
             squares, rotation = scipy.linalg.eigh(gram_matrix(images), check_finite=False, driver="evd")
             values = np.sqrt(np.maximum(squares, 0.0))
             above = int(np.sum(values > threshold))
@@ -279,12 +281,13 @@ def _block_error(block: FloatArray, basis: FloatArray, values: FloatArray, thres
 
 
 def _with_residuals(
-    matrix: FloatArray, basis: FloatArray, images: FloatArray, threshold: float
+    matrix: FloatArray, basis: FloatArray, images: FloatArray, threshold: float, least: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return basis and images with what is missing from the space of the singular vectors above the threshold.
 
     The residual :math:`V'u - s v` of an approximate pair is the direction in which its right vector should turn. With
-    the residuals in the basis, errors fall as in two steps of a block Krylov method, much faster than by power steps.
+    the residuals in the basis, but for those below the share ``least`` of the threshold, errors fall as in two steps
+    of a block Krylov method, much faster than by power steps.
     """
     squares, rotation = scipy.linalg.eigh(gram_matrix(images), check_finite=False, driver="evd")
     values = np.sqrt(np.maximum(squares, 0.0))
@@ -295,7 +298,7 @@ def _with_residuals(
     residuals = matmul(matrix.T, left)
     residuals -= matmul(basis, matmul(basis.T, residuals))
     sizes, rotation = scipy.linalg.eigh(gram_matrix(residuals), check_finite=False, driver="evd")
-    kept = sizes > (_CONVERGED * threshold) ** 2
+    kept = sizes > (least * threshold) ** 2
     if not kept.any():
         return basis, images
     fresh = matmul(residuals, rotation[:, kept] / np.sqrt(sizes[kept]))
@@ -335,19 +338,17 @@ def _norm_bound(matrix: FloatArray) -> float:
     return min(mixed, float(np.linalg.norm(matrix)))
 
 
-def spectral_norm_bound(matrix: FloatArray, guess: float = 1.0, slack: float = 0.0) -> float:
-    """Return a proven upper bound on the largest singular value, tight when ``guess`` is close.
-
-    A relative ``slack`` is given away from the start, which saves proofs of bounds that are tighter than needed.
+def spectral_norm_bound(matrix: FloatArray) -> float:
+    """Return a proven upper bound on the largest singular value, tight when that is close to one.
 
     ``c`` is a bound if and only if ``c^2 I - V'V`` is positive semidefinite, which a Cholesky factorisation decides
     at a tenth of the cost of an eigendecomposition.
     """
-    bound = gram_norm_bound(gram_matrix(matrix), guess, slack)
+    bound = gram_norm_bound(gram_matrix(matrix))
     return _norm_bound(matrix) if bound is None else bound
 
 
-def gram_norm_bound(gram: FloatArray, guess: float = 1.0, slack: float = 0.0, most: float = 0.1) -> float | None:
+def gram_norm_bound(gram: FloatArray, guess: float = 1.0, most: float = 0.1) -> float | None:
     """Return the bound of `spectral_norm_bound` from the Gram matrix, or None if ``guess`` is far below the norm.
 
     No bound is tried that exceeds the guess by more than the share ``most``, but for rounding. The Gram matrix is
@@ -359,7 +360,7 @@ def gram_norm_bound(gram: FloatArray, guess: float = 1.0, slack: float = 0.0, mo
     (factorize,) = scipy.linalg.lapack.get_lapack_funcs(["potrf"], [gram])
     intact = True
     for excess in (rounding, 1e-9, 1e-7, 1e-5, 1e-4, 2e-4, 5e-4, 1e-3, 1e-2, 1e-1):
-        if excess < slack or excess > max(most, rounding):
+        if excess > max(most, rounding):
             continue
         if not intact:
             _mirror(shifted)

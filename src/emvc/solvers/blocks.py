@@ -345,7 +345,7 @@ class BlockADMM(SplitSolver[Any]):
         scale = state.multiplier_scale * state.low_rank_weight
         gram = scale**2 * state.multiplier_gram
         most = float(np.sqrt(np.trace(gram)))
-        norm: float | None = gram_norm_bound(gram, slack=0.01 * self.tol)
+        norm: float | None = gram_norm_bound(gram)
         return most if norm is None else norm
 
     def _sizes(self, state: Any) -> tuple[float, float]:
