@@ -1,6 +1,8 @@
-"""The certified solver written plainly in NumPy: the same iterates, the same stopping rule, nothing shared or fused.
+"""The certified solver written plainly in NumPy: the same iterates, nothing shared or fused.
 
 Every copy and every multiplier is stored, thresholding takes a full SVD and the projection onto the simplex a sort.
+The gap that ends a run is that of the iterate and its multipliers, or the one of emvc: at the low-rank copy projected
+onto the simplex, with row multipliers that fit the others.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ def project_simplex(x):
     return np.maximum(x - theta[:, None], 0.0)
 
 
-def solve(transitions, beta, lam, weights, *, tol=1e-3, relaxation=1.6, max_iter=500):
-    """Return the consensus, the relative gap and the number of iterations."""
+def solve(transitions, beta, lam, weights, *, fitted, tol=1e-3, relaxation=1.6, max_iter=500):
+    """Return the consensus, the relative gap and the number of iterations; ``fitted`` for the gap of emvc."""
     n_views = len(transitions)
     factors = weights[:, None, None]
     penalty, low = 1.4 * max(beta, lam) ** 0.5, 2.0 * n_views
@@ -53,13 +55,18 @@ def solve(transitions, beta, lam, weights, *, tol=1e-3, relaxation=1.6, max_iter
         b = penalty * (point - columns)
 
         if iteration % CHECK_EVERY == 0:
-            candidate = project_simplex(copy)
+            candidate = project_simplex(copy) if fitted else consensus
             errors = transitions - candidate
             objective = np.linalg.svd(candidate, compute_uv=False).sum()
             objective += beta * np.sum(weights * np.linalg.norm(errors, axis=2).sum(axis=1))
             objective += lam * np.sum(weights * np.linalg.norm(errors, axis=1).sum(axis=1))
-            scaled = z / max(1.0, np.linalg.norm(z, 2))
-            best = max(best, dual_bound(transitions, beta * factors, scaled, b, candidate))
+            norm = max(1.0, np.linalg.norm(z, 2))
+            if fitted:
+                bound = dual_bound(transitions, beta * factors, z / norm, b, candidate)
+            else:
+                bound = np.sum((a + b) * transitions) + np.sum(np.min(z - np.sum(a + b, axis=0), axis=1))
+                bound /= norm
+            best = max(best, bound)
             if objective - best <= tol * objective:
                 break
     return candidate, (objective - best) / objective, iteration

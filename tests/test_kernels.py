@@ -5,8 +5,13 @@ from hypothesis import strategies as st
 
 import oracles
 from conftest import random_transitions
+from emvc._array import column_norms, row_norms
 from emvc._threads import use_threads
 from emvc.kernels import fused, neighbors, reference
+from emvc.problem import Problem
+from emvc.prox import NuclearNorm, shrinkage
+from emvc.solvers import ADMM, run
+from emvc.solvers._split import projection_norm
 
 
 def make_state(rng, n_views, n, m, n_rows, n_columns):
@@ -60,6 +65,41 @@ def test_fused_evaluation_equals_reference(seed, n_views, n, m, groups):
     options = {"row_weights": groups[0] * rng.random(n_views), "low_rank_weight": rng.uniform(0.5, 2.0)}
     for expected, got in zip(reference.evaluate(**state, **options), fused.evaluate(**state, **options), strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+
+
+@given(seed=st.integers(0, 10**6), steps=st.integers(0, 12), masked=st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_bound_of_the_evaluation_is_one(seed, steps, masked):
+    """Whatever the state, no row-stochastic matrix has a smaller objective, and more steps never hurt."""
+    rng = np.random.default_rng(seed)
+    state = make_state(rng, 2, 12, 12, 2, 2)
+    if not masked:
+        state["observed_rows"][:] = state["observed_columns"][:] = 1.0
+    weights = rng.uniform(0.5, 2.0, 2)
+    problem = Problem(
+        state["transitions"], 0.3, 0.4, weights, state["observed_rows"], observed_states=state["observed_columns"]
+    )
+    seen = state["observed_rows"][:, :, None] * state["observed_columns"][:, None, :]
+    state["row_scale"] = shrinkage(row_norms(seen * state["row_points"]), 0.3 * weights[:, None])
+    state["column_scale"] = shrinkage(column_norms(seen * state["column_points"]), 0.4 * weights[:, None])
+    state["low_rank"] = NuclearNorm().prox(state["low_rank_point"], 1.0)
+    bounds = [fused.evaluate(**state, row_weights=0.3 * weights, steps=n).bound for n in (steps, steps + 1)]
+    assert bounds[0] <= bounds[1] + 1e-12
+    for _ in range(5):
+        consensus = random_transitions(rng, 1, 12)[0]
+        assert bounds[1] <= problem.objective(consensus)
+    assert bounds[1] <= run(ADMM(tol=1e-3), problem).objective * (1 + 1e-9)
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 20), m=st.integers(1, 20))
+@settings(max_examples=40, deadline=None)
+def test_what_the_projection_adds_is_bounded(seed, n, m):
+    rng = np.random.default_rng(seed)
+    state = make_state(rng, 1, n, m, 0, 0)
+    state["low_rank"] += 1.0 / m
+    sums = fused.evaluate(**state, row_weights=np.zeros(1))
+    added = fused.project_simplex(state["low_rank"]) - state["low_rank"]
+    assert np.linalg.svdvals(added).sum() <= projection_norm(m, sums.shifts, sums.clipped) + 1e-12
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 50), scale=st.sampled_from([1e-3, 1.0, 1e3]))

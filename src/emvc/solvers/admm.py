@@ -20,10 +20,11 @@ block two is {Q, R, C}, whose members do not interact. A group whose weight is z
 Copy and multiplier of a group are both multiples of V, row by row or column by column. Only V and the shrinkage
 factors are stored, and one sweep over the rows updates everything but Q (`emvc.kernels`).
 
-**Stopping rule.** The relative gap between an upper bound on :math:`f(P)` and the dual bound. For the upper bound,
-:math:`\lVert P\rVert_*\le\lVert Q\rVert_*+\sum_i\lVert (P-Q)_{i\cdot}\rVert_2`, in which every row counts as a matrix
-of rank one, avoids the SVD of P; small problems use the exact value. Since truncated thresholding can leave
-:math:`\lVert Z\rVert_2` a little above 1, the gap that ends the run is computed with a proven bound on that norm.
+**Stopping rule.** The relative gap between an upper bound on the objective at X, the rows of Q projected onto the
+simplex, and a dual bound. The nuclear norm of X is at most that of Q plus that of what the projection adds
+(`emvc.solvers._split.projection_norm`), which avoids the SVD of X; small problems use the exact value. The dual bound
+is that of Z, B and row multipliers that fit them (`emvc.kernels.reference.evaluate`). Since truncated thresholding can
+leave :math:`\lVert Z\rVert_2` above 1, the gap that ends the run is computed with Z divided by a proven bound on it.
 
 **Penalty.** The low-rank copy has w times the penalty of the others. There are 2K of those, and with w = 1 they drown
 the only copy that knows the rank; with w = 2K a third to a fifth of the iterations suffice. The penalty is doubled or
