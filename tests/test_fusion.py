@@ -28,6 +28,14 @@ def test_chains_are_row_stochastic_and_joint_has_its_share(rng):
     assert chains.n_effective == 3
 
 
+def test_the_joint_view_counts_for_less_where_samples_are_incomplete(rng):
+    views, _ = make_views(rng)
+    observed = np.ones((120, 3), dtype=bool)
+    observed[:60, 1] = False
+    chains = run_fuse(views, observed)
+    assert chains.weights[-1] / chains.weights.sum() == pytest.approx(0.7 * JOINT_SHARE)
+
+
 def test_without_distances_there_is_no_joint_view(rng):
     views, _ = make_views(rng)
     affinities = [local_graph(squared_distances(view), 10) for view in views]

@@ -1,9 +1,10 @@
 r"""From affinities and distances of the views to the data of the decomposition: chains, masks and weights.
 
 **Joint view.** The distances of all views, each divided by its mean, are averaged over the views that show both
-samples; their graph is view K + 1. It carries `JOINT_SHARE` of the total weight: single views are often too poor to
-tell all clusters apart, and an average of poor graphs is poor where a graph of averaged distances is not. Views that
-are mostly noise enter with the distances of the signal that they share (`Distances`).
+samples; their graph is view K + 1. It carries `JOINT_SHARE` of the total weight, less where many samples are missing
+from a view: single views are often too poor to tell all clusters apart, and an average of poor graphs is poor where a
+graph of averaged distances is not. Views that are mostly noise enter with the distances of the signal that they share
+(`Distances`).
 
 **Weights.** With F the leading eigenvectors of the mean chain, the quality of view k is the mean of
 :math:`f'S_kf` over the columns of F besides the first, corrected for what self-loops alone would give: 0 for a view of
@@ -32,6 +33,7 @@ JOINT_SHARE = 0.45
 POOLED_SHARE = 0.7
 """Share of the joint view if all views are pooled (`Distances`)."""
 
+_INCOMPLETE = 0.6  # part of this share that is lost if every sample is missing from some view
 _FULL_WEIGHT = 0.5  # share of the best quality down to which a view counts in full
 _LEAST_WEIGHT = 0.01
 LEAST_SPREAD = 0.05
@@ -56,10 +58,14 @@ class Distances:
     squares: list[FloatArray] = field(default_factory=list)
     n_pooled: int = 0
 
-    @property
-    def share(self) -> float:
-        """Share of the joint view in the total weight."""
-        return JOINT_SHARE + (POOLED_SHARE - JOINT_SHARE) * self.n_pooled / len(self.squares)
+    def share(self, observed: BoolArray) -> float:
+        """Return the share of the joint view in the total weight.
+
+        Joint distances of a sample that some view does not show rest on the others alone, and say no more than their
+        own graphs do.
+        """
+        complete = JOINT_SHARE + (POOLED_SHARE - JOINT_SHARE) * self.n_pooled / len(self.squares)
+        return complete * (1.0 - _INCOMPLETE * float(np.mean(~observed.all(axis=1))))
 
 
 @dataclass(frozen=True)
@@ -136,7 +142,7 @@ def fuse(
         Whether to weigh the views by their quality.
     """
     n_samples, n_views = observed.shape
-    extra = 1 if distances is not None else 0
+    shown, extra = observed, 1 if distances is not None else 0
     transitions = np.empty((n_views + extra, n_samples, n_samples))
     for k, affinity in enumerate(affinities):
         transition_matrix(between_observed(affinity, observed[:, k]), out=transitions[k])
@@ -151,9 +157,9 @@ def fuse(
     quality = view_quality(own, observed, n_clusters) if weigh and n_views > 1 else np.ones(n_views)
     weights = _weights(quality)
     if distances is not None:
-        joint = joint_distances(distances.squares, observed, weights)
+        joint, share = joint_distances(distances.squares, observed, weights), distances.share(shown)
         transition_matrix(local_graph(joint, n_neighbors), out=transitions[-1])
-        weights = np.append(weights * (1.0 - distances.share) / weights.sum(), distances.share)
+        weights = np.append(weights * (1.0 - share) / weights.sum(), share)
         guess = transitions[-1]
     else:
         guess = _observed_mean(own, observed, weights)

@@ -54,6 +54,7 @@ _UNUSUAL = 1.0
 _MOST_VIEWS = 0.75
 _SPARSE = 0.2  # share of entries that are not zero up to which adding single ones beats a matrix product
 _USUAL_ISOLATION = 1.75
+_SHARPNESS = 2.5  # of the transition from usual to unusual
 _HALF = 3.0  # the sum of standard scores at which an error is a half
 _CLIP = (-3.0, 8.0)  # one view shall not decide the mean over the views
 
@@ -342,11 +343,12 @@ def rate_errors(
 ) -> FloatArray:
     """Return one error between 0 and 1 per sample and view, NaN where a sample is missing.
 
-    The sum of two robust standard scores, disagreement and twice the isolation beyond what is usual, on a logistic
-    scale: a half is reached three deviations off. In a view without the common structure every sample is at least as
-    wrong as the view has lost weight.
+    The sum of two robust standard scores, disagreement and twice the isolation beyond what is usual (smoothly: a little
+    less counts a little), on a logistic scale: a half is reached three deviations off. In a view without the common
+    structure every sample is at least as wrong as the view has lost weight.
     """
-    alone = np.maximum(np.maximum(isolation, together[:, None]) - _USUAL_ISOLATION, 0.0)
+    unusual = np.maximum(isolation, together[:, None]) - _USUAL_ISOLATION
+    alone = np.logaddexp(0.0, _SHARPNESS * unusual) / _SHARPNESS
     score = contradictions + 2.0 * alone
     errors = 1.0 - own_weights / own_weights.max() / (1.0 + np.exp(np.minimum(score - _HALF, 700.0)))
     return np.where(missing, np.nan, errors)
