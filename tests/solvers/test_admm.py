@@ -189,6 +189,15 @@ def test_upper_bound_of_large_problems_is_one(rng, monkeypatch):
     assert check.objective <= 1.01 * exact
 
 
+def test_a_run_that_ends_without_a_proof_is_certified_all_the_same(rng, monkeypatch):
+    monkeypatch.setattr(_split, "gram_norm_bound", lambda *_, **__: None)
+    problem = Problem(random_transitions(rng, 2, 60), 0.3, 0.3)
+    solution = run(ADMM(tol=1e-2), problem, max_iter=60)
+    assert solution.status is Status.MAX_ITER
+    assert solution.gap < 1e-3
+    assert solution.bound <= run(ADMM(tol=1e-5), problem).objective
+
+
 def test_next_check_is_where_the_gap_should_be_small_enough():
     solver = ADMM(tol=1e-3)
     state = SimpleNamespace(wait=5, gap=2.4e-2)

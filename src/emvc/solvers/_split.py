@@ -21,7 +21,7 @@ from emvc.problem import Decomposition, relative_gap
 from emvc.solvers._loop import Certificate, Check, Status
 from emvc.solvers._svt import SingularValueThreshold, Thresholded, gram_norm_bound, spectral_norm_bound
 
-_EXACT_CHECK = 300  # up to this size the singular values of P cost less than the rest of a check
+_EXACT_CHECK = 300  # up to this size the singular values of the candidate cost less than the rest of a check
 _EXACT_FINISH = 800  # up to this size the reported objective is exact
 _SINGLE_TOL = 1e-4  # from this tolerance on single precision does for a block of singular vectors
 _CAREFUL_STEPS = 3  # thresholding steps before a check that are done with care
@@ -271,7 +271,6 @@ class SplitSolver(Generic[State]):
         """
         if state.certified:
             return
-        state.certified = True
         bound = _scaled_bound(state, measures)
         spare = bound - (1.0 - self.tol) * objective
         price = max(state.price, _FIRST_PRICE * state.spectrum.nuclear_norm)
@@ -282,6 +281,7 @@ class SplitSolver(Generic[State]):
             if state.failures > _MOST_FAILURES or self.tol < _SINGLE_TOL:
                 state.svt.forget()
             return
+        state.certified = True
         state.multiplier_norm = norm
         proven = _scaled_bound(state, self._measure(problem, state))
         state.multiplier_norm = 1.0
