@@ -142,10 +142,11 @@ def fuse(
         Whether to weigh the views by their quality.
     """
     n_samples, n_views = observed.shape
-    shown, extra = observed, 1 if distances is not None else 0
+    extra = 1 if distances is not None else 0
     transitions = np.empty((n_views + extra, n_samples, n_samples))
     for k, affinity in enumerate(affinities):
         transition_matrix(between_observed(affinity, observed[:, k]), out=transitions[k])
+    share = distances.share(observed) if distances is not None else 0.0
     own = transitions[:n_views]
     scores, mismatched = disagreement(own, observed), np.zeros_like(observed)
     if screen and n_views >= 3:
@@ -157,7 +158,7 @@ def fuse(
     quality = view_quality(own, observed, n_clusters) if weigh and n_views > 1 else np.ones(n_views)
     weights = _weights(quality)
     if distances is not None:
-        joint, share = joint_distances(distances.squares, observed, weights), distances.share(shown)
+        joint = joint_distances(distances.squares, observed, weights)
         transition_matrix(local_graph(joint, n_neighbors), out=transitions[-1])
         weights = np.append(weights * (1.0 - share) / weights.sum(), share)
         guess = transitions[-1]

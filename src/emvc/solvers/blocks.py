@@ -8,8 +8,9 @@ the transitions and of the points, and each iteration is one exchange:
 * the other side adds them up, thresholds: with :math:`V'V = W \Sigma^2 W'`, :math:`Q = V W (1 - t/\Sigma)_+ W'`, and
   answers with the two m x r factors behind Q and the shrinkage factors of the columns. Q itself is never stored.
 
-A check needs one more exchange with the Gram matrices of P and of the multiplier Z, from which follow the nuclear norm
-of P and a proven bound on :math:`\lVert Z\rVert_2`; both are formed in double precision.
+A check needs one more exchange with the Gram matrices of X, the rows of Q projected onto the simplex, and of the
+multiplier Z, from which follow the nuclear norm of X and a proven bound on :math:`\lVert Z\rVert_2`; both are formed in
+double precision.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ class StepSums:
 class CheckSums:
     """What a block reports for a check."""
 
-    consensus_gram: FloatArray
+    candidate_gram: FloatArray
     multiplier_gram: FloatArray
     row_norms: FloatArray
     column_squares: FloatArray
@@ -187,7 +188,7 @@ def check_block(block: Block, message: StepMessage) -> tuple[Block, CheckSums]:
         row_weights=message.row_threshold, low_rank_weight=message.low_rank_weight,
     )  # fmt: skip
     return block, CheckSums(
-        consensus_gram=gram_of(kernels.fused.project_simplex(low_rank)),
+        candidate_gram=gram_of(kernels.fused.project_simplex(low_rank)),
         multiplier_gram=gram_of(block.low_rank_point, low_rank),
         row_norms=sums.row_norms.sum(axis=1),
         column_squares=sums.column_norms**2,
@@ -252,7 +253,7 @@ class BlockState:
     wait: int = 0
     gap: float = np.inf
     unbalanced: int = 0
-    consensus_gram: FloatArray | None = None
+    candidate_gram: FloatArray | None = None
     multiplier_gram: FloatArray | None = None
 
     @property
@@ -305,12 +306,12 @@ class BlockADMM(SplitSolver[Any]):
         state.column_scale = shrinkage(column_norms, thresholds)
         step = 1.0 / (state.penalty * state.low_rank_weight)
         state.factors, state.spectrum = threshold_gram(sum(part.gram for part in sums), step)
-        state.consensus_gram = state.multiplier_gram = state.measures = None
+        state.candidate_gram = state.multiplier_gram = state.measures = None
         return state
 
     def _measure(self, problem: BlockProblem, state: BlockState) -> Measures:
         parts = problem.rows.apply(check_block, self._message(problem, state))
-        state.consensus_gram = sum(part.consensus_gram for part in parts)
+        state.candidate_gram = sum(part.candidate_gram for part in parts)
         state.multiplier_gram = sum(part.multiplier_gram for part in parts)
         bound, residual, groups = (float(value) for value in sum(part.scalars for part in parts))
         row_norms = sum(part.row_norms for part in parts)
@@ -338,7 +339,7 @@ class BlockADMM(SplitSolver[Any]):
 
     def _upper_bound(self, problem: Any, state: Any, measures: Measures, *, end: bool = False) -> float:
         del problem, end  # always exact: the Gram matrix is there
-        return float(gram_nuclear_norm(state.consensus_gram) + measures.error_penalty)
+        return float(gram_nuclear_norm(state.candidate_gram) + measures.error_penalty)
 
     def _proven_norm(self, state: Any) -> float:
         """Return a proven bound on the largest singular value of Z."""
@@ -349,7 +350,7 @@ class BlockADMM(SplitSolver[Any]):
         return most if norm is None else norm
 
     def _sizes(self, state: Any) -> tuple[float, float]:
-        return float(np.trace(state.multiplier_gram)), float(np.trace(state.consensus_gram))
+        return float(np.trace(state.multiplier_gram)), float(np.trace(state.candidate_gram))
 
     def _certify(self, problem: Any, state: Any, measures: Measures, objective: float, *, end: bool = False) -> None:
         del problem, objective, end  # thresholding is exact, so its proof never fails
