@@ -18,8 +18,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from emvc._array import Array, namespace
-from emvc.prox import ColumnGroups, NuclearNorm, RowGroups, Simplex
+from emvc._array import Array, column_norms, namespace, row_norms
+from emvc.prox import NuclearNorm, Simplex
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class Decomposition:
         """Return the dual bound of multipliers that are feasible after division by ``scale``."""
         xp = namespace(self.transitions)
         slack = xp.sum(multipliers, axis=0) - low_rank
-        return (float(xp.sum(multipliers * self.transitions)) - Simplex().support(slack)) / scale
+        return (float(xp.sum(xp.vecdot(multipliers, self.transitions))) - Simplex().support(slack)) / scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,9 +114,9 @@ class Problem(Decomposition):
 
     def errors(self, consensus: Array) -> Array:
         """Return the error matrices ``P_k - P``, zero where they are not observed."""
-        return self._observed(super().errors(consensus))
+        return self.observed_part(super().errors(consensus))
 
-    def _observed(self, matrices: Array) -> Array:
+    def observed_part(self, matrices: Array) -> Array:
         """Return matrices, one per view, with zeros in place of what is not observed."""
         if self.observed is None and self.observed_states is None:
             return matrices
@@ -125,8 +125,9 @@ class Problem(Decomposition):
 
     def penalty(self, errors: Array) -> float:
         """Return the weighted sum of the row and column norms of the errors."""
-        errors = self.weights[:, None, None] * errors
-        return self.beta * RowGroups().value(errors) + self.lam * ColumnGroups().value(errors)
+        xp, weights = namespace(errors), self.weights[:, None]
+        rows, columns = xp.sum(weights * row_norms(errors)), xp.sum(weights * column_norms(errors))
+        return self.beta * float(rows) + self.lam * float(columns)
 
     def dual_bound(self, low_rank: Array, rows: Array, columns: Array, *, low_rank_norm: float | None = None) -> float:
         r"""Return a lower bound on the optimal objective from any multipliers.
@@ -154,13 +155,13 @@ class Problem(Decomposition):
             rows = xp.zeros_like(rows)
         if self.lam == 0.0:
             columns = xp.zeros_like(columns)
-        rows, columns = self._observed(rows), self._observed(columns)
-        inverse = 1.0 / self.weights[:, None, None]
+        rows, columns = self.observed_part(rows), self.observed_part(columns)
+        weights = self.weights[:, None]
         scale = max(
             1.0,
             NuclearNorm().dual_norm(low_rank) if low_rank_norm is None else low_rank_norm,
-            RowGroups().dual_norm(rows * inverse) / self.beta if self.beta else 0.0,
-            ColumnGroups().dual_norm(columns * inverse) / self.lam if self.lam else 0.0,
+            float(xp.max(row_norms(rows) / weights)) / self.beta if self.beta else 0.0,
+            float(xp.max(column_norms(columns) / weights)) / self.lam if self.lam else 0.0,
         )
         return self._bound(low_rank, rows + columns, scale)
 

@@ -6,7 +6,8 @@ For a matrix V and a threshold t the result is :math:`\sum_{s_i > t} (s_i - t) u
 2. a block of left singular vectors carried over from the last call and improved by one power step; it starts from
    columns of the matrix, grows with the rank and takes in its residuals when `careful`;
 3. the eigenvectors of the Gram matrix V'V that belong to eigenvalues above t^2;
-4. all eigenvectors, which is what 3 amounts to when the rank is high.
+4. all eigenvectors, which is what 3 amounts to when the rank is high; in single precision if the accuracy asked for
+   and the matrix allow it (`emvc.solvers._dense`).
 
 Ways 2 and 3 never form a full SVD. Way 2 is inexact; `spectral_norm_bound` restores a proof afterwards.
 """
@@ -15,7 +16,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -23,6 +23,7 @@ import scipy.linalg
 from emvc._array import FloatArray
 from emvc._threads import gram as gram_matrix
 from emvc._threads import matmul, threads_for_blas
+from emvc.solvers import _dense
 
 _GUARD = 8  # least number of vectors kept beyond the rank, so that a growing rank is seen in time
 _GUARD_SHARE = 0.25  # and as a share of the rank: few iterations must do where the spectrum is dense
@@ -80,6 +81,8 @@ class SingularValueThreshold:
         self._exact = accuracy is not None
         self._calls = 0
         self._last_rank = 0
+        self._leading: FloatArray | None = None
+        self._alone = accuracy is not None and accuracy >= _dense.ACCURACY
 
     def forget(self) -> None:
         """Make the next call exact and carry a larger block from then on: the last one was not accurate enough."""
@@ -132,12 +135,15 @@ class SingularValueThreshold:
         self._calls += 1
         found = self._by_block(matrix.astype(np.float32, copy=False) if self.single else matrix, threshold)
         if found is None:
-            values, vectors = self._by_gram(matrix, threshold)
-            if len(values) > _HIGH_RANK * matrix.shape[1]:  # one product and a half instead of two
-                self._factors, self._exact = None, True
-                shares = gram_matrix((vectors * np.sqrt(1.0 - threshold / values)).T)
-                matmul(matrix, shares, out=out)
-                return Thresholded(float(np.sum(values - threshold)), len(values))
+            with threads_for_blas(matrix.shape[1], least=_SMALL):
+                result = self._by_single(matrix, threshold, out)
+                if result is not None:
+                    return result
+                values, vectors = self._by_gram(matrix, threshold)
+                if len(values) > _HIGH_RANK * matrix.shape[1]:
+                    self._factors, self._exact = None, True
+                    _dense.combine(matrix, vectors, 1.0 - threshold / values, out=out)
+                    return Thresholded(float(np.sum(values - threshold)), len(values))
             found = matmul(matrix, vectors), vectors, values
             self._carry(matrix, found[0], values)
         images, vectors, values = found
@@ -155,7 +161,8 @@ class SingularValueThreshold:
             self._left = self._left.astype(matrix.dtype)
         full = self._left is not None and self._left.shape[1] >= self._most(matrix)
         found = self._by_subspace(matrix, threshold, truncate=full and self._early)
-        hopeless = self._last_rank > self._most(matrix) or (self._exact and self.accuracy is None)
+        dense = self._exact if self.accuracy is None else self._leading is not None
+        hopeless = dense or self._last_rank > self._most(matrix)
         if found is None and matrix.shape[1] > _SMALL and not hopeless:
             found = self._by_larger_block(matrix, threshold)
         return found
@@ -240,22 +247,36 @@ class SingularValueThreshold:
             self._left = np.hstack([self._left, _unit_columns(matmul(matrix, fresh))])
         return images[:, :above], vectors, values[:above]
 
+    def _by_single(self, matrix: FloatArray, threshold: float, out: FloatArray) -> Thresholded | None:
+        """Threshold by a decomposition in single precision if that is accurate enough, or return None."""
+        if not self._alone or matrix.dtype != np.float64 or matrix.shape[1] <= _SMALL:
+            return None
+        self._leading = _dense.leading_vector(matrix, self._leading)
+        if self._leading is None:
+            self._alone = False
+            return None
+        values, rank = _dense.threshold_in_single(matrix, threshold, self._leading, out)
+        self._remember(rank, matrix)
+        self._factors = None
+        return Thresholded(float(values.sum()), rank)
+
     def _by_gram(self, matrix: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray]:
         """Return singular values above the threshold and right vectors from the Gram matrix.
 
         All of it is decomposed when the last rank was high, because that has the faster driver.
         """
-        gram = gram_matrix(matrix)
-        everything = self._full or _SMALL < len(gram) <= _ALL_OF_IT
-        options: dict[str, Any] = {"driver": "evd"} if everything else {"subset_by_value": (threshold**2, np.inf)}
-        with threads_for_blas(len(gram), least=_SMALL):
-            squares, vectors = scipy.linalg.eigh(gram, overwrite_a=True, check_finite=False, **options)
+        everything = self._full or _SMALL < matrix.shape[1] <= _ALL_OF_IT
+        squares, vectors = _dense.decompose(matrix, above=None if everything else threshold**2)
         kept = squares > threshold**2
         rank = int(kept.sum())
+        self._remember(rank, matrix)
+        return np.sqrt(squares[kept]), vectors[:, len(squares) - rank :]
+
+    def _remember(self, rank: int, matrix: FloatArray) -> None:
+        """Plan the next call by the rank of this one; no block is left."""
         self._left = None
         self._last_rank = rank
         self._full = rank > _FULL_LIMIT * matrix.shape[1]
-        return np.sqrt(squares[kept]), vectors[:, len(squares) - rank :]
 
     def _carry(self, matrix: FloatArray, images: FloatArray, values: FloatArray) -> None:
         """Keep left singular vectors for the next call, and random images beside them."""

@@ -34,13 +34,17 @@ import numpy as np
 
 from emvc import kernels
 from emvc._array import FloatArray, column_norms, row_norms
+from emvc._threads import threads_for_blas
 from emvc._validation import check_choice, check_integer, check_number
 from emvc.problem import Decomposition
 from emvc.prox import NuclearNorm
 from emvc.solvers._loop import Certificate, Check, Status
 from emvc.solvers._svt import SingularValueThreshold, Thresholded, spectral_norm_bound
 
-_SVT_ACCURACY = 1e-10
+_CHUNK = 64  # rows at a time, so that what is made of them stays in the cache
+_ROUNDING = 1e-12
+_LARGE = 400  # from this number of samples on several threads pay for singular values
+_SVT_ACCURACY = 3e-6  # in spectral norm, of chains, whose norm is about one; see `emvc.solvers._dense`
 
 
 class Shrinkage(NamedTuple):
@@ -80,14 +84,18 @@ class ALMState:
     def errors(self) -> FloatArray:
         """The error matrices E_k."""
         soft, rows, columns = self.shrinkage
-        shrunk = self.points - np.clip(self.points, -soft, soft)
-        shrunk /= 1.0 + rows[:, :, None] + columns[:, None, :]
+        shrunk = self.points - np.clip(self.points, -soft, soft) if soft else self.points.copy()
+        for view, (row, column) in enumerate(zip(rows, columns, strict=True)):
+            shrunk[view] /= (1.0 + row)[:, None] + column
         return np.asarray(shrunk)
 
     @property
     def multipliers(self) -> FloatArray:
         """The multipliers Y_k of the views."""
-        return np.asarray(self.last_penalty * (self.errors - self.points))
+        multipliers = self.errors
+        multipliers -= self.points
+        multipliers *= self.last_penalty
+        return multipliers
 
     @property
     def low_rank_multiplier(self) -> FloatArray:
@@ -200,29 +208,43 @@ class ALM:
         )
 
     def finish(self, problem: Any, state: ALMState) -> Certificate:
-        """Judge the result by the best of several dual bounds (`_multipliers`)."""
-        low_rank = state.low_rank_multiplier / max(1.0, spectral_norm_bound(state.low_rank_multiplier))
-        bounds = [
-            problem.dual_bound(low_rank, *candidate, low_rank_norm=1.0)
-            for candidate in self._multipliers(problem, state)
-        ]
-        return Certificate(
-            consensus=state.consensus,
-            objective=problem.objective(state.consensus),
-            bound=max(problem.trivial_bound(), *bounds),
-            rank=state.spectrum.rank,
+        """Judge the result by the best of several dual bounds (`_bounds`)."""
+        low_rank = state.low_rank_multiplier
+        low_rank /= max(1.0, spectral_norm_bound(low_rank))
+        bound = max(problem.trivial_bound(), *self._bounds(problem, state, low_rank))
+        with threads_for_blas(len(state.consensus), least=_LARGE):
+            objective = problem.objective(state.consensus)
+        return Certificate(consensus=state.consensus, objective=objective, bound=bound, rank=state.spectrum.rank)
+
+    def _bounds(self, problem: Any, state: ALMState, low_rank: FloatArray) -> Iterator[float]:
+        """Yield dual bounds of subgradients at the errors, and of the run's own multipliers, divided by weight."""
+        weights, total = problem.weights[:, None], problem.beta + problem.lam
+        beta, lam, share = problem.beta * weights, problem.lam * weights, problem.beta / total if total else 0.0
+        errors = problem.errors(state.consensus)
+        row, column = self._norms(errors)
+        yield _separable_bound(problem, low_rank, errors, beta / row, lam / column)
+        own = problem.observed_part(state.multipliers)
+        row, column = self._norms(own)
+        yield _separable_bound(
+            problem, low_rank, own, -np.minimum(share, beta / row), -np.minimum(1.0 - share, lam / column)
         )
 
-    def _multipliers(self, problem: Any, state: ALMState) -> Iterator[tuple[FloatArray, ...]]:
-        """Yield multipliers for rows and columns: subgradients at the errors, and the run's own, divided by weight."""
-        errors, weights = problem.errors(state.consensus), problem.weights[:, None]
-        beta, lam = problem.beta * weights, problem.lam * weights
-        yield (
-            errors * (beta / np.maximum(row_norms(errors), self.floor))[:, :, None],
-            errors * (lam / np.maximum(column_norms(errors), self.floor))[:, None, :],
-        )
-        share = problem.beta / (problem.beta + problem.lam) if problem.beta + problem.lam else 0.0
-        rows, columns = -share * state.multipliers, (share - 1.0) * state.multipliers
-        rows *= np.minimum(1.0, beta / np.maximum(row_norms(rows), self.floor))[:, :, None]
-        columns *= np.minimum(1.0, lam / np.maximum(column_norms(columns), self.floor))[:, None, :]
-        yield rows, columns
+    def _norms(self, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return row and column norms, none below the floor."""
+        return np.maximum(row_norms(matrices), self.floor), np.maximum(column_norms(matrices), self.floor)
+
+
+def _separable_bound(
+    problem: Decomposition, low_rank: FloatArray, matrices: FloatArray, rows: FloatArray, columns: FloatArray
+) -> float:
+    """Return `Problem.dual_bound` of matrices times factors of their rows and of their columns, some rows at a time.
+
+    The factors have to keep the multipliers within their norms; rounding is allowed for.
+    """
+    total = 0.0
+    for start in range(0, len(low_rank), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        multipliers = matrices[:, part] * (rows[:, part, None] + columns[:, None, :])
+        total += float(np.vdot(multipliers, problem.transitions[:, part]))
+        total += float(np.sum(np.min(low_rank[part] - multipliers.sum(axis=0), axis=1)))
+    return total / (1.0 + _ROUNDING)

@@ -98,6 +98,8 @@ class EntrywiseALM(ALM):
     def _penalty(self, problem: Any, state: ALMState) -> float:
         return float(problem.lam * state.total)
 
-    def _multipliers(self, problem: Any, state: ALMState) -> Iterator[tuple[FloatArray, ...]]:
-        yield (problem.lam * np.sign(problem.errors(state.consensus)),)
-        yield (np.clip(-state.multipliers, -problem.lam, problem.lam),)
+    def _bounds(self, problem: Any, state: ALMState, low_rank: FloatArray) -> Iterator[float]:
+        signs = problem.lam * np.sign(problem.errors(state.consensus))
+        yield problem.dual_bound(low_rank, signs, low_rank_norm=1.0)
+        own = np.clip(-state.multipliers, -problem.lam, problem.lam)
+        yield problem.dual_bound(low_rank, own, low_rank_norm=1.0)
