@@ -51,6 +51,12 @@ def decompose(matrix: FloatArray, *, above: float | None = None) -> tuple[FloatA
     return squares, vectors
 
 
+def multiply(matrix: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Return the product of the matrix and the vectors."""
+    (gemm,) = blas.get_blas_funcs(("gemm",), (matrix,))
+    return np.asarray(gemm(1.0, matrix.T, vectors, trans_a=1))
+
+
 def combine(matrix: FloatArray, vectors: FloatArray, shares: FloatArray, out: FloatArray | None = None) -> FloatArray:
     """Return ``matrix`` times the sum of shares of the projections on the vectors: one product and a half."""
     syrk, symm = blas.get_blas_funcs(("syrk", "symm"), (matrix,))
@@ -99,10 +105,10 @@ def threshold_in_single(
     values = np.sqrt(np.maximum(squares, 0.0), dtype=np.float64)
     mixed = int(np.searchsorted(values, _MIXED * math.sqrt(np.finfo(np.float32).eps) * values[-1]))
     if mixed:
-        images = blas.sgemm(1.0, rest.T, vectors[:, :mixed], trans_a=1)
-        squares, rotation = decompose(images)
-        vectors[:, :mixed] = blas.sgemm(1.0, vectors[:, :mixed], rotation)
-        images = blas.sgemm(1.0, images, rotation)
+        images = multiply(rest, vectors[:, :mixed])
+        _, rotation = decompose(images)
+        vectors[:, :mixed] = multiply(vectors[:, :mixed], rotation)
+        images = multiply(images, rotation)
         values[:mixed] = np.sqrt(np.einsum("ij,ij->j", images, images, dtype=np.float64))
     removed = np.minimum(1.0, threshold / np.maximum(values, np.finfo(np.float32).tiny))
     np.subtract(matrix, combine(rest, vectors, removed), out=out)

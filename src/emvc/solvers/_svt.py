@@ -143,8 +143,8 @@ class SingularValueThreshold:
                 if len(values) > _HIGH_RANK * matrix.shape[1]:
                     self._factors, self._exact = None, True
                     _dense.combine(matrix, vectors, 1.0 - threshold / values, out=out)
-                    return Thresholded(float(np.sum(values - threshold)), len(values))
-            found = matmul(matrix, vectors), vectors, values
+                    return Thresholded(float(np.sum(values - threshold, dtype=np.float64)), len(values))
+                found = _dense.multiply(matrix, vectors), vectors, values
             self._carry(matrix, found[0], values)
         images, vectors, values = found
         shrunk = images * (1.0 - threshold / values).astype(images.dtype, copy=False)
