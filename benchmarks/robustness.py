@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 
 from emvc import EMVC, FeatureConcatenation, KernelAddition, datasets
 from emvc._validation import check_views
-from emvc.cluster_count import WIDTH, choose_n_clusters
+from emvc.cluster_count import choose_n_clusters
 from emvc.metrics import clustering_scores
 from emvc.spectral import cluster_chain
 
@@ -240,8 +240,10 @@ def number(names, seeds):
     right = 0
     for name in names or CLEAN:
         data = datasets.load(name)
-        chains = EMVC()._prepare(check_views(data.views), WIDTH).chains
-        found, confidence, _ = choose_n_clusters(chains, None, np.random.default_rng(seeds[0]))
+        views = check_views(data.views)
+        found, confidence, _ = choose_n_clusters(
+            lambda width, views=views: EMVC()._prepare(views, width).chains, None, np.random.default_rng(seeds[0])
+        )
         right += found == data.n_clusters
         show(name, data.n_clusters, found, confidence)
     print(f"\n{right} right")

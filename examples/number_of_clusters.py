@@ -27,8 +27,8 @@ chosen = emvc.select(views, multipliers=(1.0,), random_state=0)
 print(f"{chosen.n_clusters} clusters, confidence {chosen.confidence:.2f}")
 
 # %%
-# Three measures are multiplied: modularity of the cut (over its largest value), stability on random subsets, and
-# agreement of the single views with all of them. A clear peak gives a high confidence. For real data it is often low:
+# Three measures are multiplied: how well the cut separates the graph, stability on random subsets, and agreement of the
+# single views with all of them. A clear peak gives a high confidence. For real data it is often low:
 # the first 300 digits have ten classes, but other numbers explain their graphs about as well.
 
 digits = emvc.select(make_digits_views(n_samples=300).views, multipliers=(1.0,), random_state=0)

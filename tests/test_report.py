@@ -301,7 +301,7 @@ def test_unfinished_solution_is_not_called_certified(blobs):
 
 def test_evidence_for_weights_and_clusters(model):
     evidence = [
-        {"n_clusters": float(c), "modularity": 0.5, "stability": 0.9, "agreement": 0.8, "score": 0.1 * c}
+        {"n_clusters": float(c), "inside": 0.5, "stability": 0.9, "agreement": 0.8, "score": 0.1 * c}
         for c in (2, 3, 4)
     ]
     common = {"rank": 3.0, "eigengap": 0.1, "gap": 1e-4, "settled": 0.9}
@@ -310,7 +310,7 @@ def test_evidence_for_weights_and_clusters(model):
     assert "Number of clusters" in page.text
     assert "Confidence 0.25" in page.text
     assert "beta = 0.2." in page.text
-    assert "modularity" in page.text
+    assert "inside" in page.text
     without = Page(report.render_report(model))
     assert "Number of clusters" not in without.text
 

@@ -3,6 +3,7 @@ import pytest
 
 import emvc
 from emvc import EMVC
+from emvc.cluster_count import _separation
 
 
 def separated(seed, n_clusters, n=200):
@@ -19,6 +20,23 @@ def test_number_of_well_separated_clusters_is_found(n_clusters):
     assert 0 < model.n_clusters_confidence_ <= 1
     best = max(model.n_clusters_evidence_, key=lambda record: record["score"])
     assert best["n_clusters"] == n_clusters
+
+
+def test_more_than_twenty_clusters_are_found_by_the_gap_in_the_spectrum():
+    model = EMVC("auto", random_state=0).fit(separated(0, 30, n=360))
+    assert model.n_clusters_ == 30
+    assert model.n_clusters_confidence_ > 0.5
+    numbers = [int(record["n_clusters"]) for record in model.n_clusters_evidence_]
+    assert numbers == sorted(numbers)
+    assert {2, 20, 30} <= set(numbers)
+
+
+def test_separation_of_a_cut():
+    graph = np.kron(np.eye(2), np.ones((3, 3)))
+    assert _separation(graph, np.repeat([0, 1], 3)) == pytest.approx((1.0, np.log(2)))
+    inside, information = _separation(graph, np.tile([0, 1, 1], 2))  # across the gap
+    assert inside == pytest.approx(0.5)
+    assert information == pytest.approx(0.0)
 
 
 def test_candidates_and_path_come_with_evidence():

@@ -19,7 +19,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from emvc._array import IntArray
 from emvc._validation import check_generator, check_integer, check_views
-from emvc.cluster_count import WIDTH, choose_n_clusters
+from emvc.cluster_count import choose_n_clusters
 from emvc.estimators._base import limit_threads
 from emvc.estimators.emvc import EMVC
 
@@ -43,8 +43,8 @@ class Selection:
     beta, lam : float
         Weights of the decomposition.
     clusters : list of dict
-        For every candidate number of clusters ``n_clusters``, ``modularity``, ``stability``, ``agreement`` and their
-        product, ``score``.
+        For every candidate number of clusters ``n_clusters``, ``inside``, ``information``, ``stability``,
+        ``agreement`` and ``score`` (see `emvc.cluster_count`).
     weights : list of dict
         For every point of the path ``multiplier``, ``beta``, ``rank``, ``eigengap``, ``gap`` and ``settled``, the
         agreement of its clusters with those of the next point.
@@ -95,7 +95,9 @@ def select(
     with limit_threads(model.n_jobs):
         if isinstance(n_clusters, str) or not np.isscalar(n_clusters):
             candidates = None if isinstance(n_clusters, str) else [int(c) for c in n_clusters]  # type: ignore[union-attr]
-            number, confidence, evidence = choose_n_clusters(model._prepare(checked, WIDTH).chains, candidates, rng)
+            number, confidence, evidence = choose_n_clusters(
+                lambda width: model._prepare(checked, width).chains, candidates, rng
+            )
         else:
             number, confidence, evidence = check_integer(n_clusters, "n_clusters", least=2), 1.0, []
     beta, lam, path = _follow_path(views, model, number, multipliers)

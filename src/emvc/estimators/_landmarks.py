@@ -25,7 +25,7 @@ from emvc._validation import (
     check_memory,
     check_n_clusters,
 )
-from emvc.cluster_count import WIDTH, choose_n_clusters
+from emvc.cluster_count import choose_n_clusters
 from emvc.estimators._robust import prepare
 from emvc.estimators._solve import solve
 from emvc.graphs import default_n_neighbors
@@ -191,7 +191,7 @@ def fit(source: Source, options: Options, rng: np.random.Generator) -> dict[str,
     pilot = source.take(rows)
     n_clusters = options.n_clusters
     if n_clusters is None:
-        n_clusters, confidence, records = choose_n_clusters(_judge(pilot, options, WIDTH), None, rng)
+        n_clusters, confidence, records = choose_n_clusters(lambda width: _judge(pilot, options, width), None, rng)
         evidence = {"n_clusters_confidence_": confidence, "n_clusters_evidence_": records}
     n_landmarks = options.n_landmarks
     if n_landmarks is None:

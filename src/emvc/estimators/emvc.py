@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from emvc._array import FloatArray, IntArray
 from emvc._validation import Views, check_choice, check_integer, check_memory, check_number, check_views, has_dask
-from emvc.cluster_count import WIDTH, choose_n_clusters
+from emvc.cluster_count import choose_n_clusters
 from emvc.estimators._base import GraphOptions, limit_threads
 from emvc.estimators._error_report import ErrorReport, build
 from emvc.estimators._landmarks import LocalSource, Options, check_landmark_memory, choose_n_landmarks, fit_dask
@@ -396,7 +396,9 @@ class EMVC(GraphOptions):
         if views.n_samples > _MOST_COUNTED:
             views = take(views, np.linspace(0, views.n_samples - 1, _MOST_COUNTED).astype(np.intp))
         with limit_threads(self.n_jobs):
-            number, confidence, evidence = choose_n_clusters(self._prepare(views, WIDTH).chains, None, rng)
+            number, confidence, evidence = choose_n_clusters(
+                lambda width: self._prepare(views, width).chains, None, rng
+            )
         return number, {"n_clusters_confidence_": confidence, "n_clusters_evidence_": evidence}
 
     def _check_options(self) -> tuple[ADMM | ALM, int, Any, Any]:
