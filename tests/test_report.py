@@ -301,8 +301,7 @@ def test_unfinished_solution_is_not_called_certified(blobs):
 
 def test_evidence_for_weights_and_clusters(model):
     evidence = [
-        {"n_clusters": float(c), "inside": 0.5, "stability": 0.9, "agreement": 0.8, "score": 0.1 * c}
-        for c in (2, 3, 4)
+        {"n_clusters": float(c), "inside": 0.5, "stability": 0.9, "agreement": 0.8, "score": 0.1 * c} for c in (2, 3, 4)
     ]
     common = {"rank": 3.0, "eigengap": 0.1, "gap": 1e-4, "settled": 0.9}
     path = [{"multiplier": m, "beta": 0.1 * m, **common} for m in (1.0, 2.0)]
