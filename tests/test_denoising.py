@@ -69,7 +69,8 @@ def test_scaling_takes_noise_away_from_further_samples_as_well(rng):
     np.testing.assert_allclose(scaling.apply(scipy.sparse.csr_matrix(view)), scaling.apply(view))
     np.testing.assert_allclose(scale_view(view[:200], "denoise"), scaling.apply(view[:200]))
     assert fit_scaling(view, "auto").kind is None  # only on demand
-    assert fit_scaling(rng.standard_normal((200, 60)), "denoise").kind is None  # nothing stands out
+    nothing = rng.standard_normal((200, 60))
+    np.testing.assert_array_equal(fit_scaling(nothing, "denoise").apply(nothing), nothing)  # nothing stands out
 
 
 @pytest.mark.parametrize(("n_views", "size"), [(1, 0.45), (3, 0.3)])
@@ -97,3 +98,11 @@ def test_pure_noise_has_no_signal():
     """One chance direction would be a line, whose graph looks better than that of any real view."""
     found = [signal_components(np.random.default_rng(seed).standard_normal((150, 400))) for seed in range(60)]
     assert all(one is None for one in found)
+
+
+def test_views_without_a_signal_of_their_own_are_pooled(rng):
+    labels = np.repeat([0, 1], 150)
+    views = [np.outer(2.0 * labels - 1.0, np.full(100, 0.08)) + rng.standard_normal((300, 100)) for _ in range(5)]
+    assert all(signal_components(view) is None for view in views)
+    found = EMVC(2, random_state=0).fit_predict(views)
+    assert max(np.mean(found == labels), np.mean(found != labels)) > 0.85

@@ -81,7 +81,8 @@ class Scaling:
     mean : ndarray of shape (n_features,), or None
         What is subtracted from a dense view, for z-scores and to take noise away.
     factors : ndarray of shape (n_features,) or (n_features, n_directions), or None
-        What it is multiplied with then: one over the deviations, or the directions of the signal.
+        What it is multiplied with then: one over the deviations, or the directions of the signal. Both are None for a
+        noisy view with no signal of its own, which is left as it is.
     """
 
     kind: str | None
@@ -121,7 +122,7 @@ def fit_scaling(view: View, scale: str | None = "auto", *, denoise: bool = False
         return Scaling(scale, *_zscore(view))
     if scale == "denoise":
         signal = signal_components(to_dense(view))
-        return Scaling(None) if signal is None else Scaling(scale, *signal)
+        return Scaling(scale) if signal is None else Scaling(scale, *signal)
     return Scaling(scale)
 
 
