@@ -6,6 +6,7 @@ from conftest import random_transitions
 from emvc.kernels import reference
 from emvc.problem import Problem
 from emvc.solvers import ALM, Status, run
+from emvc.solvers.alm import _separable_bound
 
 
 def test_iterations_equal_literal_loops(rng):
@@ -64,3 +65,16 @@ def test_objective_does_not_fall_in_every_iteration(rng):
         state = solver.step(problem, state)
         values.append(problem.objective(state.consensus))
     assert np.max(np.diff(values)) > 1e-6
+
+
+@pytest.mark.parametrize("observed", [False, True])
+def test_the_bound_of_scaled_matrices_is_the_dual_bound(rng, observed):
+    transitions = rng.dirichlet(np.ones(150), size=(2, 150))
+    mask = rng.random((2, 150)) < 0.8 if observed else None
+    problem = Problem(transitions, 0.3, 0.2, np.array([0.7, 1.3]), mask)
+    matrices, low_rank = problem.observed_part(rng.standard_normal((2, 150, 150))), rng.standard_normal((150, 150))
+    low_rank /= np.linalg.norm(low_rank, 2)
+    rows = 0.3 * problem.weights[:, None] / np.linalg.norm(matrices, axis=2).clip(1e-9)
+    columns = 0.2 * problem.weights[:, None] / np.linalg.norm(matrices, axis=1).clip(1e-9)
+    expected = problem.dual_bound(low_rank, matrices * rows[:, :, None], matrices * columns[:, None, :])
+    assert _separable_bound(problem, low_rank, matrices, rows, columns) == pytest.approx(expected, rel=1e-9)

@@ -58,7 +58,10 @@ def multiply(matrix: FloatArray, vectors: FloatArray) -> FloatArray:
 
 
 def combine(matrix: FloatArray, vectors: FloatArray, shares: FloatArray, out: FloatArray | None = None) -> FloatArray:
-    """Return ``matrix`` times the sum of shares of the projections on the vectors: one product and a half."""
+    """Return ``matrix`` times the sum of shares of the projections on the vectors: one product and a half.
+
+    The result is written to ``out`` if that is given, which must be of the same type and C-contiguous.
+    """
     syrk, symm = blas.get_blas_funcs(("syrk", "symm"), (matrix,))
     weighted = vectors * np.sqrt(shares).astype(matrix.dtype, copy=False)
     total = syrk(1.0, weighted)
@@ -95,7 +98,7 @@ def threshold_in_single(
     leading : ndarray of shape (n_columns,)
         The leading right singular vector.
     out : ndarray of shape (n_rows, n_columns), float64
-        Where to write; must not overlap ``matrix``.
+        Where to write; must be C-contiguous and not overlap ``matrix``.
     """
     image = blas.dgemv(1.0, matrix.T, leading, trans=1)
     largest = float(np.linalg.norm(image))
