@@ -11,6 +11,7 @@ that you can disagree.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 import emvc
 from emvc.datasets import make_digits_views
@@ -41,6 +42,7 @@ for ax, title, selection in zip(axes, ("six groups", "ten digits"), (chosen, dig
         values = [record[measure] for record in selection.clusters]
         ax.plot(candidates, values, "o-", ms=3, label=measure, lw=2.5 if measure == "score" else 1)
     ax.axvline(selection.n_clusters, color="0.6", ls="--", lw=1)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(title=f"{title}: {selection.n_clusters}, confidence {selection.confidence:.2f}", xlabel="clusters")
 axes[0].legend(frameon=False)
 plt.show()
