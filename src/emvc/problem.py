@@ -18,8 +18,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from emvc._array import Array, column_norms, namespace, row_norms
-from emvc.prox import NuclearNorm, Simplex
+from emvc._array import Array, namespace
+from emvc.prox import ColumnGroups, NuclearNorm, RowGroups, Simplex
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +125,11 @@ class Problem(Decomposition):
 
     def penalty(self, errors: Array) -> float:
         """Return the weighted sum of the row and column norms of the errors."""
-        xp, weights = namespace(errors), self.weights[:, None]
-        rows, columns = xp.sum(weights * row_norms(errors)), xp.sum(weights * column_norms(errors))
-        return self.beta * float(rows) + self.lam * float(columns)
+        rows, columns = RowGroups(), ColumnGroups()
+        return sum(
+            float(self.weights[k]) * (self.beta * rows.value(errors[k, ...]) + self.lam * columns.value(errors[k, ...]))
+            for k in range(self.n_views)
+        )
 
     def dual_bound(self, low_rank: Array, rows: Array, columns: Array, *, low_rank_norm: float | None = None) -> float:
         r"""Return a lower bound on the optimal objective from any multipliers.
@@ -156,13 +158,13 @@ class Problem(Decomposition):
         if self.lam == 0.0:
             columns = xp.zeros_like(columns)
         rows, columns = self.observed_part(rows), self.observed_part(columns)
-        weights = self.weights[:, None]
-        scale = max(
-            1.0,
-            NuclearNorm().dual_norm(low_rank) if low_rank_norm is None else low_rank_norm,
-            float(xp.max(row_norms(rows) / weights)) / self.beta if self.beta else 0.0,
-            float(xp.max(column_norms(columns) / weights)) / self.lam if self.lam else 0.0,
-        )
+        scale = max(1.0, NuclearNorm().dual_norm(low_rank) if low_rank_norm is None else low_rank_norm)
+        for k in range(self.n_views):
+            weight = float(self.weights[k])
+            if self.beta:
+                scale = max(scale, RowGroups().dual_norm(rows[k, ...]) / (self.beta * weight))
+            if self.lam:
+                scale = max(scale, ColumnGroups().dual_norm(columns[k, ...]) / (self.lam * weight))
         return self._bound(low_rank, rows + columns, scale)
 
 

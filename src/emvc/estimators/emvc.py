@@ -71,7 +71,7 @@ class EMVC(GraphOptions):
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        Number of clusters; ``"auto"`` tries 2 to 20, and more if the best is close to 20, and chooses without labels
+        Number of clusters; ``"auto"`` tries 2 to 20, and more where the views call for it, and chooses without labels
         (see `emvc.cluster_count`), by 5000 evenly spread samples if there are more.
     beta : float or "auto", default="auto"
         Weight of the row groups of the errors (single samples). ``"auto"`` is

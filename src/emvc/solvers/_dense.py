@@ -3,7 +3,7 @@ r"""Singular value thresholding by all eigenvectors of the Gram matrix.
 Everything large goes through the BLAS of SciPy, with all its threads: those of a decomposition keep their cores busy
 for a while after it, and a product in any other pool takes twice as long meanwhile.
 
-**In single precision** half the time goes by. The Gram matrix squares what rounding does: an error of
+**Single precision** takes half the time, but the Gram matrix squares what rounding does: an error of
 :math:`\varepsilon \lVert V \rVert^2` in it is one of :math:`\varepsilon \lVert V \rVert^2 / 2s` in a singular value s.
 Chains have one singular value near one and all others far below, so two remedies go a long way:
 

@@ -82,7 +82,7 @@ class SingularValueThreshold:
         self._calls = 0
         self._last_rank = 0
         self._leading: FloatArray | None = None
-        self._alone = accuracy is not None and accuracy >= _dense.ACCURACY
+        self._try_single = accuracy is not None and accuracy >= _dense.ACCURACY
 
     def forget(self) -> None:
         """Make the next call exact and carry a larger block from then on: the last one was not accurate enough."""
@@ -249,11 +249,11 @@ class SingularValueThreshold:
 
     def _by_single(self, matrix: FloatArray, threshold: float, out: FloatArray) -> Thresholded | None:
         """Threshold by a decomposition in single precision if that is accurate enough, or return None."""
-        if not self._alone or matrix.dtype != np.float64 or matrix.shape[1] <= _SMALL:
+        if not self._try_single or matrix.dtype != np.float64 or matrix.shape[1] <= _SMALL:
             return None
         self._leading = _dense.leading_vector(matrix, self._leading)
         if self._leading is None:
-            self._alone = False
+            self._try_single = False
             return None
         values, rank = _dense.threshold_in_single(matrix, threshold, self._leading, out)
         self._remember(rank, matrix)

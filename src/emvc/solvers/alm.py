@@ -42,7 +42,7 @@ from emvc.solvers._loop import Certificate, Check, Status
 from emvc.solvers._svt import SingularValueThreshold, Thresholded, spectral_norm_bound
 
 _CHUNK = 64  # rows at a time, so that what is made of them stays in the cache
-_ROUNDING = 1e-12
+_ROUNDING = 1e-12  # multipliers of the largest norm allowed may exceed it by this
 _LARGE = 400  # from this number of samples on several threads pay for singular values
 _SVT_ACCURACY = 3e-6  # in spectral norm, of chains, whose norm is about one; see `emvc.solvers._dense`
 
