@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -185,7 +185,7 @@ def _edges(n_items: int, parts: int) -> list[int]:
     return [n_items * part // parts for part in range(parts + 1)]
 
 
-def _run(tasks: list[Callable[[], Any]], threads: int) -> None:
+def _run(tasks: Sequence[Callable[[], Any]], threads: int) -> None:
     """Run tasks in the given number of threads, of which the calling one is one; raise what they raise."""
     queue = iter(tasks)
     lock = threading.Lock()
@@ -265,3 +265,21 @@ def gram(matrix: FloatArray) -> FloatArray:
         for task in (multiply, mirror):
             _run([partial(task, part) for part in range(parts)], n_threads())
     return out
+
+
+def grams(one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the Gram matrices of two matrices, at the same time if they are not large.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [matrix.shape for matrix in grams(np.ones((5, 2)), np.ones((5, 3)))]
+    [(2, 2), (3, 3)]
+    """
+    if max(one.shape[1], other.shape[1]) >= 2 * _LEAST_ROWS:
+        return gram(one), gram(other)
+    found = np.empty((one.shape[1],) * 2, one.dtype), np.empty((other.shape[1],) * 2, other.dtype)
+    tasks = [partial(np.matmul, x.T, x, out=out) for x, out in zip((one, other), found, strict=True)]
+    with use_threads():
+        _run(tasks, n_threads())
+    return found

@@ -6,7 +6,7 @@ import pytest
 import oracles
 from conftest import random_transitions
 from emvc.problem import Problem
-from emvc.solvers import ADMM, ALM, Status, _split, run
+from emvc.solvers import ADMM, ALM, Status, _split, admm, run
 
 WEIGHTS = [(0.0, 0.0), (0.0, 0.3), (0.3, 0.0), (0.05, 0.05), (0.2, 0.4), (0.5, 0.1), (1.0, 1.0), (10.0, 0.01)]
 
@@ -215,3 +215,25 @@ def test_penalty_is_reconsidered_as_rarely_as_before(rng):
     ]
     assert changes
     assert np.all(np.diff(changes) >= 5)
+
+
+def test_the_first_look_is_quick_only_where_the_gap_is_far(rng, monkeypatch):
+    problem = Problem(random_transitions(rng, 2, 40), 0.2, 0.2)
+    steps = []
+    evaluate = admm.kernels.fused.evaluate
+
+    def counted(*arrays, **options):
+        steps.append(options["steps"])
+        return evaluate(*arrays, **options)
+
+    monkeypatch.setattr(admm.kernels.fused, "evaluate", counted)
+    solution = run(ADMM(tol=1e-5), problem)
+    assert steps[0] == 0
+    assert all(steps[1:])
+    assert solution.history.iteration[1] == 2 * ADMM().check_every  # the rate is not known yet
+    steps.clear()
+    solution = run(ADMM(tol=0.2), problem)  # a quick look does not decide: a better one follows
+    assert steps[0] == 0
+    assert steps[1] > 0
+    assert solution.status is Status.CONVERGED
+    assert solution.n_iter == ADMM().check_every

@@ -2,7 +2,14 @@ import numpy as np
 import pytest
 
 from emvc.prox import NuclearNorm
-from emvc.solvers._svt import SingularValueThreshold, _orthonormalize, _with_residuals, spectral_norm_bound
+from emvc.solvers._svt import (
+    SingularValueThreshold,
+    _nearly_orthogonal,
+    _orthonormalize,
+    _ritz,
+    _with_residuals,
+    spectral_norm_bound,
+)
 
 
 def low_rank_plus_noise(rng, n, m, rank, noise=0.01):
@@ -163,6 +170,23 @@ def test_residuals_turn_the_vectors_where_a_power_step_hardly_does(rng):
 def test_residuals_that_vanish_are_left_out(rng):
     left, right = (np.linalg.qr(rng.standard_normal((60, 5)))[0] for _ in range(2))
     matrix = (left * np.arange(5.0, 0.0, -1.0)) @ right.T
-    basis, images = _with_residuals(matrix, right, matrix @ right, 0.5, 1e-3)
+    values = np.arange(5.0, 0.0, -1.0)
+    basis, images, rotation, found = _with_residuals(matrix, right, matrix @ right, values, 0.5, 1e-3)
     assert basis is right
-    assert _with_residuals(matrix, right, images, 10.0, 1e-3)[0] is right
+    np.testing.assert_array_equal(found, values)
+    np.testing.assert_array_equal(rotation, np.eye(5))
+    assert _with_residuals(matrix, right, images, values, 10.0, 1e-3)[0] is right
+
+
+@pytest.mark.parametrize("mixed", [0.05, 3.0])
+def test_ritz_vectors_do_not_depend_on_whether_the_block_is_nearly_orthogonal(rng, mixed):
+    matrix = rng.standard_normal((80, 60))
+    block = np.linalg.qr(rng.standard_normal((60, 12)))[0] * rng.uniform(0.01, 1.0, 12)
+    block = block @ (np.eye(12) + mixed * rng.standard_normal((12, 12)))
+    assert _nearly_orthogonal(block.T @ block) == (mixed < 1.0)
+    basis, images, rotation, values = _ritz(matrix, block)
+    np.testing.assert_allclose((basis @ rotation).T @ (basis @ rotation), np.eye(12), atol=1e-10)
+    np.testing.assert_allclose(matrix @ basis, images, atol=1e-12)
+    reference = np.linalg.svd(matrix @ np.linalg.qr(block)[0], compute_uv=False)
+    np.testing.assert_allclose(values[::-1], reference, rtol=1e-10)
+    assert _ritz(matrix, np.full((60, 2), np.nan)) is None

@@ -22,7 +22,7 @@ import scipy.linalg
 
 from emvc._array import FloatArray
 from emvc._threads import gram as gram_matrix
-from emvc._threads import matmul, threads_for_blas
+from emvc._threads import grams, matmul, threads_for_blas
 from emvc.solvers import _dense
 
 _GUARD = 8  # least number of vectors kept beyond the rank, so that a growing rank is seen in time
@@ -41,6 +41,7 @@ _FULL_LIMIT = 0.35  # beyond this share all eigenvectors are faster than a subse
 _MIRRORED_ROWS = 256  # at a time
 _SOUGHT, _SOUGHT_STEPS = 16, 2  # vectors and power steps in the search for missed directions
 _LEAST = 1e-30
+_ORTHOGONAL = 0.1  # columns are nearly orthogonal where the squared distance to the others is at least this share
 _DEPENDENT = 0.3  # columns are close to dependent where a factor falls below this power of the precision
 _TINY = 1e-6  # smaller singular values, relative to the largest, are as good as zero in a carried block
 _POWER_STEPS = 8  # most steps towards a given accuracy before the Gram matrix is decomposed instead
@@ -196,7 +197,7 @@ class SingularValueThreshold:
                 self._left = _unit_columns(matrix[:, np.linspace(0, n_columns - 1, size).astype(np.intp)])
             else:
                 fresh = rng.standard_normal((n_columns, size)).astype(matrix.dtype)
-                self._left = np.hstack([self._left, _unit_columns(matmul(matrix, fresh))])
+                self._left = _extended(self._left, matmul(matrix, fresh))
             found = self._by_subspace(matrix, threshold)
             if found is not None:
                 return found
@@ -213,39 +214,58 @@ class SingularValueThreshold:
         """
         if self._left is None:
             return None
+        if self.accuracy is not None:
+            return self._by_power_steps(matrix, threshold, self._left, self.accuracy)
         block = matmul(matrix.T, self._left)
+        ritz = _ritz(matrix, block)
+        if ritz is None:
+            return None
+        basis, images, rotation, values = ritz
+        if self.careful:
+            basis, images, rotation, values = _with_residuals(
+                matrix, matmul(basis, rotation), matmul(images, rotation), values, threshold, self.residual
+            )
+        above = int(np.sum(values > threshold))
+        if above > len(values) - _GUARD // 2 and not truncate:
+            return None  # the rank has outgrown the block
+        wanted = above + self._guard(above, matrix.shape[1])
+        rotation, values = rotation[:, ::-1][:, :wanted], values[::-1][:wanted]
+        vectors, images = matmul(basis, rotation[:, :above]), matmul(images, rotation)
+        self._left = images / np.maximum(values, _TINY * values[0])
+        lacking = wanted - len(values)
+        if lacking > 0 and not truncate:  # the rank has grown, and with it the guard
+            fresh = np.random.default_rng(above).standard_normal((matrix.shape[1], lacking)).astype(matrix.dtype)
+            self._left = _extended(self._left, matmul(matrix, fresh))
+        return images[:, :above], vectors, values[:above]
+
+    def _by_power_steps(
+        self, matrix: FloatArray, threshold: float, left: FloatArray, accuracy: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """Return images, right vectors and singular values above the threshold to the given accuracy, or None."""
+        block = matmul(matrix.T, left)
         last = math.inf
-        for left in reversed(range(1 if self.accuracy is None else _POWER_STEPS)):
+        for steps_left in reversed(range(_POWER_STEPS)):
             basis = _orthonormalize(block)
             if basis is None:
                 return None
             images = matmul(matrix, basis)
-            if self.careful and self.accuracy is None:
-                basis, images = _with_residuals(matrix, basis, images, threshold, self.residual)
             squares, rotation = scipy.linalg.eigh(gram_matrix(images), check_finite=False, driver="evd")
             values = np.sqrt(np.maximum(squares, 0.0))
             above = int(np.sum(values > threshold))
-            if above > basis.shape[1] - _GUARD // 2 and not truncate:
+            if above > basis.shape[1] - _GUARD // 2:
                 return None  # the rank has outgrown the block
-            n_kept = min(above + self._guard(above, matrix.shape[1]), len(values))
-            order = np.arange(len(values) - n_kept, len(values))[::-1]
-            rotation, values = rotation[:, order], values[order]
+            wanted = above + self._guard(above, matrix.shape[1])
+            rotation, values = rotation[:, ::-1][:, :wanted], values[::-1][:wanted]
             vectors, images = matmul(basis, rotation[:, :above]), matmul(images, rotation)
-            if self.accuracy is None:
-                break
             block = matmul(matrix.T, images)
             error = _block_error(block, vectors, values, threshold)
-            if error <= self.accuracy:
-                break
-            if error * (error / last) ** left > self.accuracy:
+            if error <= accuracy:
+                self._left = images / np.maximum(values, _TINY * values[0])
+                return images[:, :above], vectors, values[:above]
+            if error * (error / last) ** steps_left > accuracy:
                 return None  # the steps that are left will not do
             last = error
-        self._left = images / np.maximum(values, _TINY * values[0])
-        lacking = above + self._guard(above, matrix.shape[1]) - n_kept
-        if lacking > 0 and self.accuracy is None and not truncate:  # the rank has grown, and with it the guard
-            fresh = np.random.default_rng(above).standard_normal((matrix.shape[1], lacking)).astype(matrix.dtype)
-            self._left = np.hstack([self._left, _unit_columns(matmul(matrix, fresh))])
-        return images[:, :above], vectors, values[:above]
+        return None
 
     def _by_single(self, matrix: FloatArray, threshold: float, out: FloatArray) -> Thresholded | None:
         """Threshold by a decomposition in single precision if that is accurate enough, or return None."""
@@ -301,33 +321,70 @@ def _block_error(block: FloatArray, basis: FloatArray, values: FloatArray, thres
     return float(np.max(np.minimum(kept - threshold, residuals / (kept + threshold)), initial=0.0))
 
 
+def _ritz(matrix: FloatArray, block: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray] | None:
+    """Return basis, images, rotation and increasing values.
+
+    Rotated, the basis is orthonormal and the images are orthogonal. Columns of a block that follows slow changes are
+    nearly orthogonal already; then the block itself is the basis, and the rotation makes up for what is missing.
+    Returns None if the columns are not finite.
+    """
+    images = matmul(matrix, block)
+    inner, outer = grams(block, images)
+    if _nearly_orthogonal(inner):
+        squares, rotation = scipy.linalg.eigh(outer, inner, check_finite=False, driver="gvd")
+    else:
+        basis = _orthonormalize(block)
+        if basis is None:
+            return None
+        block, images = basis, matmul(matrix, basis)
+        squares, rotation = scipy.linalg.eigh(gram_matrix(images), check_finite=False, driver="evd")
+    return block, images, rotation, np.sqrt(np.maximum(squares, 0.0))
+
+
+def _nearly_orthogonal(gram: FloatArray) -> bool:
+    """Whether columns with this Gram matrix are far from dependent, whatever their lengths."""
+    try:
+        factor = np.linalg.cholesky(gram)
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.all(np.diag(factor) ** 2 > _ORTHOGONAL * np.diag(gram)))
+
+
 def _with_residuals(
-    matrix: FloatArray, basis: FloatArray, images: FloatArray, threshold: float, least: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return basis and images with what is missing from the space of the singular vectors above the threshold.
+    matrix: FloatArray, basis: FloatArray, images: FloatArray, values: FloatArray, threshold: float, least: float
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return what `_ritz` does for a basis with what it lacks of the singular vectors above the threshold.
 
     The residual :math:`V'u - s v` of an approximate pair is the direction in which its right vector should turn. With
     the residuals in the basis, but for those below the share ``least`` of the threshold, errors fall as in two steps
     of a block Krylov method, much faster than by power steps.
     """
-    squares, rotation = scipy.linalg.eigh(gram_matrix(images), check_finite=False, driver="evd")
-    values = np.sqrt(np.maximum(squares, 0.0))
     above = values > threshold
-    if not above.any():
-        return basis, images
-    left = matmul(images, rotation[:, above] / values[above])
-    residuals = matmul(matrix.T, left)
-    residuals -= matmul(basis, matmul(basis.T, residuals))
+    residuals = matmul(matrix.T, images[:, above] / values[above])
+    residuals -= basis[:, above] * values[above]
     sizes, rotation = scipy.linalg.eigh(gram_matrix(residuals), check_finite=False, driver="evd")
     kept = sizes > (least * threshold) ** 2
-    if not kept.any():
-        return basis, images
-    fresh = matmul(residuals, rotation[:, kept] / np.sqrt(sizes[kept]))
-    fresh -= matmul(basis, matmul(basis.T, fresh))
-    added = _orthonormalize(fresh)
+    added = None
+    if kept.any():
+        fresh = matmul(residuals, rotation[:, kept] / np.sqrt(sizes[kept]))
+        fresh -= matmul(basis, matmul(basis.T, fresh))
+        added = _orthonormalize(fresh)
     if added is None:
-        return basis, images
-    return np.hstack([basis, added]), np.hstack([images, matmul(matrix, added)])
+        return basis, images, np.eye(len(values), dtype=basis.dtype), values
+    more = matmul(matrix, added)
+    rank, size = len(values), len(values) + added.shape[1]
+    gram = np.zeros((size, size), dtype=basis.dtype)
+    np.fill_diagonal(gram, values**2)
+    gram[rank:, :rank] = more.T @ images
+    gram[rank:, rank:] = gram_matrix(more)
+    squares, rotation = scipy.linalg.eigh(gram, lower=True, check_finite=False, driver="evd")
+    return np.hstack([basis, added]), np.hstack([images, more]), rotation, np.sqrt(np.maximum(squares, 0.0))
+
+
+def _extended(left: FloatArray, fresh: FloatArray) -> FloatArray:
+    """Return orthonormal columns and what others add to them, of unit length."""
+    fresh = fresh - matmul(left, matmul(left.T, fresh))
+    return np.hstack([left, _unit_columns(fresh)])
 
 
 def _unit_columns(matrix: FloatArray) -> FloatArray:

@@ -40,6 +40,7 @@ import numpy as np
 
 from emvc import kernels
 from emvc._array import FloatArray
+from emvc.kernels.reference import POLISH_STEPS
 from emvc.problem import Problem
 from emvc.prox import shrinkage
 from emvc.solvers._split import Measures, SplitSolver, SplitState, projection_norm
@@ -89,6 +90,7 @@ class ADMM(SplitSolver[ADMMState]):
             column_points=problem.transitions[:n_columns] - common["consensus"],
             column_scale=np.ones((n_columns, n_states)),
             observed=problem.masks,
+            hasty=True,
             **common,
         )
 
@@ -118,6 +120,7 @@ class ADMM(SplitSolver[ADMMState]):
             *state.observed,
             row_weights=problem.beta * weights / state.multiplier_scale,
             low_rank_weight=state.low_rank_factor,
+            steps=0 if state.hasty else POLISH_STEPS,
         )
         groups = weights @ (problem.beta * sums.row_norms.sum(axis=1) + problem.lam * sums.column_norms.sum(axis=1))
         # A group that is shortened but not to zero has a multiplier of full length; the others are at most as long.
