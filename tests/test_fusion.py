@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from emvc.fusion import JOINT_SHARE, Distances, find_mismatches, fuse, joint_distances, view_quality
+from emvc.fusion import JOINT_SHARE, Distances, fuse, joint_distances, view_quality
 from emvc.graphs import local_graph, squared_distances, transition_matrix
 
 
@@ -98,14 +98,20 @@ def test_mean_of_fewer_distances_is_shrunk_so_that_neighbours_are_fairly_shared(
     assert 0.2 < np.mean(nearest < 100) < 0.7
 
 
-def test_mismatches_are_found_in_the_view_that_stands_out(rng):
-    scores = 0.3 + 0.05 * rng.standard_normal((100, 3))
-    scores[7, 1] = 0.95
-    found = find_mismatches(scores, np.ones((100, 3), dtype=bool))
-    assert np.argwhere(found).tolist() == [[7, 1]]
-    two_left = np.ones((100, 3), dtype=bool)
-    two_left[7, 0] = False
-    assert not find_mismatches(scores, two_left).any()
+def test_mismatches_are_found_in_the_view_that_stands_out_if_there_are_two_others(rng):
+    views, _ = make_views(rng, n_views=3)
+    graphs = [local_graph(squared_distances(view), 10) for view in views]
+    row, other = 0, len(views[0]) - 1  # of another cluster
+    for line in (graphs[1], graphs[1].T):
+        line[row] = line[other]
+    observed = np.ones((len(views[0]), 3), dtype=bool)
+    chains = fuse(iter(graphs), None, observed, 3, n_neighbors=10)
+    assert chains.mismatched[row, 1]
+    assert chains.mismatched.sum() <= 2
+    assert chains.contrast[row].argmax() == 1
+    assert not fuse(iter(graphs), None, observed, 3, n_neighbors=10, screen=False).mismatched.any()
+    observed[row, 0] = False
+    assert not fuse(iter(graphs), None, observed, 3, n_neighbors=10).mismatched[row].any()
 
 
 def test_quality_of_identical_views_is_high_and_of_one_cluster_neutral(rng):

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 from sklearn.metrics import adjusted_rand_score, roc_auc_score
 
-from emvc import EMVC, datasets, landmarks, pilot
+from emvc import EMVC, datasets, landmarks, pilot, screening
 from emvc._validation import check_views
 from emvc.metrics import clustering_accuracy, clustering_scores
 from emvc.problem import Problem
@@ -45,16 +45,25 @@ def test_blocks_repeat_the_solver_of_the_whole(cuts):
     views[0][3], views[1][60] = np.nan, np.nan
     chains = EMVC(10)._prepare(check_views(views, allow_missing=True), 10).chains
     weights = (0.4, 0.4, chains.weights, chains.observed)
-    exact = run(ADMM(tol=1e-4), Problem(chains.transitions, *weights))
+    exact = run(ADMM(tol=1e-4), Problem(chains.transitions, *weights), max_iter=60)
     rows = in_blocks(chains.transitions, chains.observed, cuts)
     problem = BlockProblem(rows, chains.transitions.shape[1:], *weights)
-    found = run(BlockADMM(tol=1e-4), problem)
+    found = run(BlockADMM(tol=1e-4), problem, max_iter=60)
     consensus = np.vstack([block.consensus for block in rows.blocks])
     np.testing.assert_allclose(consensus, exact.consensus, atol=1e-8)
     assert found.n_iter == exact.n_iter
     assert found.objective == pytest.approx(exact.objective, rel=1e-5)
     assert found.bound == pytest.approx(exact.bound, rel=1e-5)
     assert found.bound <= exact.objective * (1 + 1e-9)
+
+
+def test_contrast_to_all_samples_as_landmarks_is_that_of_the_graphs(rng):
+    chains = rng.random((4, 30, 30)) ** 3
+    chains /= chains.sum(axis=2, keepdims=True)
+    observed = np.ones((30, 4), dtype=bool)
+    found = landmarks.contrast(chains, observed, np.arange(30), chains)
+    np.testing.assert_allclose(found, screening.contrast(chains, observed), atol=1e-5)
+    assert np.isnan(landmarks.contrast(chains, observed, np.arange(30), None)).all()
 
 
 def test_certificate_of_a_tall_problem_holds():

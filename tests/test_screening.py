@@ -1,9 +1,19 @@
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.metrics import roc_auc_score
 
-from emvc.screening import condemn_companions, disagreement, isolation_scores, screen, standardize
+from emvc.screening import (
+    condemn_companions,
+    contrast,
+    disagreement,
+    find_mismatches,
+    isolation_scores,
+    screen,
+    standardize,
+)
 
 
 def clusters(rng, n=150, n_features=(6, 8, 10), n_clusters=3):
@@ -121,6 +131,68 @@ def test_a_mismatched_sample_disagrees_in_its_view(rng):
     transitions = np.stack([block_chain(labels, 0.2, rng), block_chain(labels, 0.2, rng), block_chain(wrong, 0.2, rng)])
     scores = disagreement(transitions, np.ones((60, 3), dtype=bool))
     assert np.unravel_index(scores.argmax(), scores.shape) == (4, 2)
+
+
+@pytest.mark.parametrize("links", [1.0, 0.15])
+def test_contrast_equals_literal_sums(links, rng):
+    """In four views, one of which does not show two samples, and a sample that only two views show."""
+    n = 40
+    transitions = np.stack([block_chain(np.arange(n) % 3, 0.5, rng) * (rng.random((n, n)) < links) for _ in range(4)])
+    transitions += 1e-3 * np.eye(n)
+    transitions /= transitions.sum(axis=2, keepdims=True)
+    observed = np.ones((n, 4), dtype=bool)
+    observed[[2, 5], 1] = False
+    observed[5, 0] = False
+    got = contrast(transitions, observed)
+    chains = []
+    for k in range(4):
+        chain = transitions[k] * np.outer(observed[:, k], observed[:, k])
+        chains.append(chain / np.where(observed[:, k], chain.sum(axis=1), 1.0)[:, None])
+
+    def overlap(i, k, j):
+        walks = []
+        for first in (chains[k][i].copy(), chains[j][i].copy()):
+            first[i] = 0.0
+            walks.append(first / (first.sum() or 1.0) @ chains[j])
+        return np.minimum(*walks).sum()
+
+    for i in range(n):
+        shown = np.flatnonzero(observed[i])
+        for k in range(4):
+            if k not in shown or len(shown) < 3:
+                assert np.isnan(got[i, k])
+                continue
+            pairs = {frozenset(pair): 0.0 for pair in itertools.combinations(map(int, shown), 2)}
+            for pair in pairs:
+                a, b = pair
+                pairs[pair] = 0.5 * (overlap(i, a, b) + overlap(i, b, a))
+            own = np.mean([value for pair, value in pairs.items() if k in pair])
+            among = np.mean([value for pair, value in pairs.items() if k not in pair])
+            assert got[i, k] == pytest.approx(np.log((among + 1e-3) / (own + 1e-3)), abs=1e-6)
+
+
+def test_contrast_tells_a_mismatch_from_a_sample_that_is_hard_to_place(rng):
+    """A sample that belongs to a cluster of its own in every view disagrees everywhere, but not with one view."""
+    labels = np.repeat(np.arange(3), 20)
+    chains = [block_chain(labels, 0.2, rng) for _ in range(3)]
+    wrong = labels.copy()
+    wrong[4] = 2
+    chains[2] = block_chain(wrong, 0.2, rng)
+    for chain in chains:
+        chain[9] = rng.random(60) ** 8
+        chain[9] /= chain[9].sum()
+    everybody = np.ones((60, 3), dtype=bool)
+    scores, doubts = contrast(np.stack(chains), everybody), disagreement(np.stack(chains), everybody)
+    standard = np.column_stack([standardize(column, least_spread=0.05) for column in scores.T])
+    assert np.argwhere(find_mismatches(standard)).tolist() == [[4, 2]]
+    assert doubts[9].min() > np.quantile(doubts, 0.9)
+
+
+def test_a_mismatch_is_condemned_in_the_view_that_stands_out():
+    contrasts = np.zeros((10, 3))
+    contrasts[7] = 5.5, 9.0, -3.0
+    contrasts[8] = 4.5, 0.0, 0.0
+    assert np.argwhere(find_mismatches(contrasts)).tolist() == [[7, 1]]
 
 
 def test_one_view_has_nobody_to_disagree_with(rng):

@@ -49,6 +49,7 @@ def make_block(views: Views, first: int, plan: Plan, dtype: Any) -> Block:
     """Return the block of consecutive rows that starts with row number ``first``."""
     found = landmarks.describe(plan, views, np.arange(first, first + views.n_samples), dtype)
     seen = ~(found.missing | found.condemned)
+    standard = landmarks.standard_scores(plan.contradiction, np.where(seen, found.disagreement, np.nan))
     report = Report(
         first=first,
         kept=found.kept,
@@ -59,7 +60,7 @@ def make_block(views: Views, first: int, plan: Plan, dtype: Any) -> Block:
         together=found.together,
         condemned=found.condemned,
         disagreement=found.disagreement,
-        contradiction=landmarks.contradiction(plan, found.disagreement, seen),
+        contradiction=np.where(found.mismatched, np.maximum(standard, found.contrast), standard),
         mismatched=found.mismatched,
     )
     return Block(transitions=pack(found.transitions), observed=found.observed, extra=report)

@@ -26,7 +26,15 @@ import numpy as np
 from emvc._array import BoolArray, FloatArray
 from emvc._threads import matmul
 from emvc.graphs import local_graph, transition_matrix, weighted_mean, weighted_sum
-from emvc.screening import MISMATCHED, between_observed, disagreement, spare_the_many, standardize
+from emvc.screening import (
+    CONTRAST_SPREAD,
+    between_observed,
+    contrast,
+    disagreement,
+    find_mismatches,
+    spare_the_many,
+    standardize,
+)
 from emvc.spectral import leading_eigenvectors, thin_out
 
 JOINT_SHARE = 0.45
@@ -84,6 +92,8 @@ class Chains:
         Agreement of each view with the clusters of all.
     disagreement : ndarray of shape (n_samples, n_views)
         See `emvc.screening.disagreement`.
+    contrast : ndarray of shape (n_samples, n_views)
+        Standard scores of `emvc.screening.contrast`; zero if it was not asked for or cannot be told.
     mismatched : ndarray of bool of shape (n_samples, n_views)
         Samples condemned because of it.
     """
@@ -93,6 +103,7 @@ class Chains:
     weights: FloatArray
     quality: FloatArray
     disagreement: FloatArray
+    contrast: FloatArray
     mismatched: BoolArray
 
     @property
@@ -148,9 +159,11 @@ def fuse(
         transition_matrix(between_observed(affinity, observed[:, k]), out=transitions[k])
     share = distances.share(observed) if distances is not None else 0.0
     own = transitions[:n_views]
-    scores, mismatched = disagreement(own, observed), np.zeros_like(observed)
+    scores = disagreement(own, observed)
+    contrasts, mismatched = np.zeros(observed.shape), np.zeros_like(observed)
     if screen and n_views >= 3:
-        mismatched = find_mismatches(scores, observed)
+        contrasts = _standard(contrast(own, observed), CONTRAST_SPREAD)
+        mismatched = spare_the_many(find_mismatches(contrasts))
         observed = observed & ~mismatched
         for k in map(int, np.flatnonzero(mismatched.any(axis=0))):
             transition_matrix(between_observed(own[k], observed[:, k]), out=own[k])
@@ -168,24 +181,20 @@ def fuse(
         _complete(own[k], observed[:, k], guess)
     masks = np.ones((n_views + extra, n_samples))
     masks[:n_views] = observed.T
-    return Chains(transitions, masks, weights * len(weights) / weights.sum(), quality, scores, mismatched)
-
-
-def find_mismatches(scores: FloatArray, observed: BoolArray) -> BoolArray:
-    """Condemn samples in the view that stands out by disagreement, if two other views can tell."""
-    standard = standard_disagreement(scores, observed)
-    worst = np.argmax(standard, axis=1)
-    mismatched = np.zeros_like(observed)
-    mismatched[np.arange(len(scores)), worst] = standard.max(axis=1) > MISMATCHED
-    return spare_the_many(mismatched & (observed.sum(axis=1) >= 3)[:, None])
+    return Chains(transitions, masks, weights * len(weights) / weights.sum(), quality, scores, contrasts, mismatched)
 
 
 def standard_disagreement(scores: FloatArray, observed: BoolArray) -> FloatArray:
     """Return disagreement in robust standard scores of each view, zero where it is not observed."""
+    return _standard(np.where(observed, scores, np.nan), LEAST_SPREAD)
+
+
+def _standard(scores: FloatArray, least_spread: float) -> FloatArray:
+    """Return robust standard scores of each view, zero where they are NaN."""
     standard = np.zeros_like(scores)
     for k in range(scores.shape[1]):
-        present = np.flatnonzero(observed[:, k])
-        standard[present, k] = standardize(scores[present, k], least_spread=LEAST_SPREAD)
+        known = np.flatnonzero(~np.isnan(scores[:, k]))
+        standard[known, k] = standardize(scores[known, k], least_spread=least_spread)
     return standard
 
 

@@ -26,11 +26,12 @@ from emvc._array import BoolArray, FloatArray, IntArray
 from emvc._validation import View, Views
 from emvc.graphs import Scaling
 from emvc.screening import (
-    MISMATCHED,
     NEIGHBOR,
     IsolationScale,
     clip_scores,
     condemn_companions,
+    contrast_of,
+    find_mismatches,
     isolated_everywhere,
     mean_isolation,
     row_stochastic,
@@ -104,7 +105,12 @@ class Plan:
     joint: JointPlan | None
     seconds: FloatArray | None = None
     """Second steps of walks in the other views, by view; None if nothing is to be compared."""
+    singles: FloatArray | None = None
+    """Second steps of walks in each view; None if nobody is to be condemned for disagreement."""
     contradiction: tuple[tuple[float, float], ...] = ()
+    """Centre and spread of the disagreement, by view."""
+    contrast: tuple[tuple[float, float], ...] = ()
+    """Centre and spread of the contrast, by view."""
     tells: BoolArray | None = None
     """Views in which samples can be condemned for disagreement; None if it cannot be told."""
     observed_states: FloatArray | None = None
@@ -147,6 +153,8 @@ class Description:
     transitions: FloatArray
     observed: FloatArray
     disagreement: FloatArray
+    contrast: FloatArray
+    """Standard scores of the contrast where it has condemned a sample, zero elsewhere."""
     mismatched: BoolArray
 
 
@@ -185,14 +193,6 @@ def neighbor_scale(squares: FloatArray, own: IntArray, n_neighbors: int) -> Floa
     return np.asarray(np.einsum("ij,ij->i", shares, np.sqrt(squares)) / n_neighbors)
 
 
-def find_mismatches(standard: FloatArray, observed: BoolArray) -> BoolArray:
-    """Return samples in the view that stands out by disagreement, if two other views can tell."""
-    worst = np.argmax(standard, axis=1)
-    mismatched = np.zeros_like(observed)
-    mismatched[np.arange(len(standard)), worst] = standard.max(axis=1) > MISMATCHED
-    return np.asarray(mismatched & (observed.sum(axis=1) >= 3)[:, None])
-
-
 def take(views: Views, rows: IntArray) -> Views:
     """Return some rows of checked views."""
     return replace(views, arrays=tuple(array[rows] for array in views.arrays), missing=views.missing[rows])
@@ -206,6 +206,8 @@ class ViewChains:
     chains: FloatArray
     observed: BoolArray
     disagreement: FloatArray
+    contrast: FloatArray
+    """See `emvc.screening.contrast`."""
 
 
 def view_chains(plan: Plan, views: Views, rows: IntArray, observed: BoolArray) -> ViewChains:
@@ -224,7 +226,8 @@ def view_chains(plan: Plan, views: Views, rows: IntArray, observed: BoolArray) -
         weights = graphs.local_rows(part, own_shown, view.n_neighbors, row_scale, view.scale, view.floor)
         places = np.ix_(seen, view.shown)
         squares[k][places], chains[k][places] = part, weights
-    return ViewChains(squares, chains, observed, disagreement(chains, observed, own, plan.seconds))
+    scores = disagreement(chains, observed, own, plan.seconds), contrast(chains, observed, own, plan.singles)
+    return ViewChains(squares, chains, observed, *scores)
 
 
 def disagreement(chains: FloatArray, observed: BoolArray, own: IntArray, seconds: FloatArray | None) -> FloatArray:
@@ -234,15 +237,35 @@ def disagreement(chains: FloatArray, observed: BoolArray, own: IntArray, seconds
         return scores
     total = chains.sum(axis=0)
     count = observed.sum(axis=1)
-    itself = np.flatnonzero(own >= 0)
     for k, chain in enumerate(chains):
-        first, others = chain.copy(), total - chain
-        first[itself, own[itself]] = 0.0
-        others[itself, own[itself]] = 0.0
-        here, there = row_stochastic(first) @ seconds[k], row_stochastic(others) @ seconds[k]
+        here, there = (_away(first, own) @ seconds[k] for first in (chain, total - chain))
         confirmed = np.minimum(here, there).sum(axis=1)
         scores[:, k] = np.where(observed[:, k] & (count - observed[:, k] > 0), 1.0 - confirmed, 0.0)
     return np.asarray(np.clip(scores, 0.0, 1.0))
+
+
+def contrast(chains: FloatArray, observed: BoolArray, own: IntArray, singles: FloatArray | None) -> FloatArray:
+    """Return by how much the other views agree more with each other than with this one (see `emvc.screening`)."""
+    if singles is None:
+        return np.full(observed.shape, np.nan)
+    firsts = [_away(chain, own) for chain in chains]
+    with_others = np.zeros(observed.shape)
+    for j, second in enumerate(singles):
+        there = firsts[j] @ second
+        for k in range(len(chains)):
+            if k != j:
+                both = observed[:, k] & observed[:, j]
+                overlap = np.minimum(firsts[k] @ second, there).sum(axis=1)
+                with_others[:, (k, j)] += np.where(both, 0.5 * overlap, 0.0)[:, None]
+    return contrast_of(with_others, observed)
+
+
+def _away(chain: FloatArray, own: IntArray) -> FloatArray:
+    """Return first steps that leave the sample, where it is a landmark itself."""
+    first = chain.copy()
+    itself = np.flatnonzero(own >= 0)
+    first[itself, own[itself]] = 0.0
+    return row_stochastic(first)
 
 
 def screen_rows(plan: Plan, views: Views, rows: IntArray) -> tuple[FloatArray, FloatArray, BoolArray, BoolArray]:
@@ -291,14 +314,15 @@ def describe(plan: Plan, views: Views, rows: IntArray, dtype: type[np.floating])
     n_chains = plan.n_views + (plan.joint is not None)
     transitions = np.empty((n_chains, len(kept), plan.n_landmarks), dtype=dtype)
     masks = np.ones((n_chains, len(kept)))
-    scores, mismatched = np.zeros(observed.shape), np.zeros_like(observed)
+    scores, strongest, mismatched = np.zeros(observed.shape), np.zeros(observed.shape), np.zeros_like(observed)
     for part in _chunks(len(kept), 4 * (plan.n_views + 1) * plan.n_landmarks):
         members = kept[part]
         found = view_chains(plan, take(views, members), rows[members], observed[members])
         scores[members] = found.disagreement
         if plan.tells is not None:
-            standard = contradiction(plan, found.disagreement, found.observed)
-            mismatched[members] = find_mismatches(standard, found.observed) & plan.tells
+            contrasts = standard_scores(plan.contrast, found.contrast)
+            mismatched[members] = find_mismatches(contrasts) & plan.tells
+            strongest[members] = np.where(mismatched[members], contrasts, 0.0)
         seen = found.observed & ~mismatched[members]
         masks[: plan.n_views, part] = seen.T
         transitions[:, part] = _fuse(plan, found, seen, _positions(rows[members], plan.landmark_rows))
@@ -313,16 +337,17 @@ def describe(plan: Plan, views: Views, rows: IntArray, dtype: type[np.floating])
         transitions=transitions,
         observed=masks,
         disagreement=scores,
+        contrast=strongest,
         mismatched=mismatched,
     )
 
 
-def contradiction(plan: Plan, scores: FloatArray, observed: BoolArray) -> FloatArray:
-    """Return disagreement in robust standard scores, zero where a view does not show a sample."""
-    if not plan.contradiction:
+def standard_scores(scales: tuple[tuple[float, float], ...], scores: FloatArray) -> FloatArray:
+    """Return scores in units of the usual spread of each view, zero where they are NaN or nothing is usual."""
+    if not scales:
         return np.zeros_like(scores)
-    middle, spread = (np.array(values) for values in zip(*plan.contradiction, strict=True))
-    return np.where(observed, (scores - middle) / spread, 0.0)
+    middle, spread = (np.array(values) for values in zip(*scales, strict=True))
+    return np.asarray(np.nan_to_num((scores - middle) / spread))
 
 
 def _fuse(plan: Plan, found: ViewChains, observed: BoolArray, own: IntArray) -> FloatArray:

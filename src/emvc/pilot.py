@@ -25,20 +25,22 @@ from emvc.landmarks import (
     JointPlan,
     Plan,
     ViewPlan,
-    find_mismatches,
     joint_squares,
     neighbor_scale,
     present,
     shifted,
+    standard_scores,
     take,
     view_chains,
 )
 from emvc.screening import (
+    CONTRAST_SPREAD,
     TOGETHER_SPREAD,
     IsolationScale,
     clip_scores,
     condemn_companions,
     condemned_from,
+    find_mismatches,
     isolated_everywhere,
     mean_isolation,
     robust_scale,
@@ -268,23 +270,25 @@ def _plan_disagreement(plan: Plan, pilot: Views, rows: IntArray, chosen: IntArra
     landmarks = view_chains(plan, take(pilot, chosen), rows[chosen], observed[chosen])
     total = landmarks.chains.sum(axis=0)
     seconds = np.stack([row_stochastic(total - chain) for chain in landmarks.chains])
-    plan = replace(plan, seconds=seconds)
+    condemns = plan.screening and n_views >= 3
+    singles = np.stack([row_stochastic(chain) for chain in landmarks.chains]) if condemns else None
+    plan = replace(plan, seconds=seconds, singles=singles)
     found = view_chains(plan, pilot, rows, observed)
-    scales = []
-    standard = np.zeros((len(rows), n_views))
-    for k in range(n_views):
-        seen = found.observed[:, k]
-        scales.append(robust_scale(found.disagreement[seen, k], least_spread=LEAST_SPREAD))
-        standard[seen, k] = (found.disagreement[seen, k] - scales[-1][0]) / scales[-1][1]
-    plan = replace(plan, contradiction=tuple(scales))
-    if not plan.screening or n_views < 3:
+    plan = replace(plan, contradiction=_usual(np.where(found.observed, found.disagreement, np.nan), LEAST_SPREAD))
+    if not condemns:
         return plan
-    mismatched = find_mismatches(standard, found.observed)
+    plan = replace(plan, contrast=_usual(found.contrast, CONTRAST_SPREAD))
+    mismatched = find_mismatches(standard_scores(plan.contrast, found.contrast))
     tells = np.asarray(spare_the_many(mismatched).any(axis=0) | ~mismatched.any(axis=0))
     states = plan.observed_states
     assert states is not None
     hidden = mismatched[chosen] & tells
     return replace(plan, tells=tells, observed_states=states * ~hidden.T.reshape(n_views, n_landmarks))
+
+
+def _usual(scores: FloatArray, least_spread: float) -> tuple[tuple[float, float], ...]:
+    """Return the centre and the spread of each view, without entries that are NaN."""
+    return tuple(robust_scale(column[~np.isnan(column)], least_spread=least_spread) for column in scores.T)
 
 
 def _plan_joint(plan: Plan, members: Views, observed: BoolArray, n_neighbors: int) -> Plan:

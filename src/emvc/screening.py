@@ -12,8 +12,10 @@ normal inside its view, but its neighbours there are not its neighbours elsewher
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,8 +33,11 @@ ISOLATED = 6.0
 ISOLATED_EVERYWHERE = 5.0
 """Mean isolation over the views, standardised again, above which a sample is condemned in all of them."""
 
-MISMATCHED = 6.0
-"""Standardised disagreement above which a sample is condemned in a view, if at least three views can tell which."""
+MISMATCHED = 5.0
+"""Standardised `contrast` above which a sample is condemned in a view, if at least three views can tell which."""
+
+CONTRAST_SPREAD = 0.18
+"""Least spread of the contrast: a condemned sample has four tenths of the usual agreement at most."""
 
 NEIGHBOR = 10
 """Isolation is the distance to this neighbour."""
@@ -52,6 +57,7 @@ _SAMPLING = 4.5  # times 1 / sqrt(n): what chance adds to that
 _SUSPICIOUS = 1.5
 _UNUSUAL = 1.0
 _MOST_VIEWS = 0.75
+_LEAST_AGREEMENT = 1e-3
 _SPARSE = 0.2  # share of entries that are not zero up to which adding single ones beats a matrix product
 _USUAL_ISOLATION = 1.75
 _SHARPNESS = 2.5  # of the transition from usual to unusual
@@ -318,16 +324,73 @@ def disagreement(transitions: FloatArray, observed: BoolArray) -> FloatArray:
     for k, own in enumerate(seen):
         others = row_stochastic(total - own if total is not None else seen[1 - k])
         comparable = observed[:, k] & (count - observed[:, k] > 0)
-        scores[:, k] = np.where(comparable, 1.0 - _two_step_overlap(own, others), 0.0)
+        scores[:, k] = np.where(comparable, 1.0 - _two_step_overlap(_Steps(own), _Steps(others)), 0.0)
     return np.asarray(np.clip(scores, 0.0, 1.0))
 
 
-def _two_step_overlap(own: FloatArray, others: FloatArray) -> FloatArray:
+def contrast(transitions: FloatArray, observed: BoolArray) -> FloatArray:
+    """Return by how much the other views agree more with each other than with this one, by sample and view.
+
+    The logarithm of the ratio of two means of the overlap of two-step transitions: of pairs of other views, and of the
+    pairs with this view. A sample that is hard to place in every view has little overlap in both.
+
+    Parameters
+    ----------
+    transitions : ndarray of shape (n_views, n_samples, n_samples)
+        Row-stochastic matrices; rows and columns of samples that are not observed are ignored.
+    observed : ndarray of bool of shape (n_samples, n_views)
+        Which samples a view shows.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_samples, n_views)
+        NaN where the view or two others do not show the sample.
+    """
+    n_views = len(transitions)
+    seen = [_Steps(row_stochastic(between_observed(transitions[k], observed[:, k]))) for k in range(n_views)]
+    with_others = np.zeros(observed.shape)
+    for k, j in itertools.permutations(range(n_views), 2):
+        both = observed[:, k] & observed[:, j]
+        with_others[:, (k, j)] += np.where(both, 0.5 * _two_step_overlap(seen[k], seen[j]), 0.0)[:, None]
+    return contrast_of(with_others, observed)
+
+
+def contrast_of(with_others: FloatArray, observed: BoolArray) -> FloatArray:
+    """Return the contrast of samples whose overlaps with the other views, for each view, add up to these sums."""
+    n_others = observed.sum(axis=1, keepdims=True) - 1
+    own = with_others / np.maximum(n_others, 1)
+    among = (0.5 * with_others.sum(axis=1, keepdims=True) - with_others) / np.maximum(n_others * (n_others - 1) / 2, 1)
+    scores = np.log((np.maximum(among, 0.0) + _LEAST_AGREEMENT) / (own + _LEAST_AGREEMENT))
+    return np.where(observed & (n_others >= 2), scores, np.nan)
+
+
+def find_mismatches(contrasts: FloatArray) -> BoolArray:
+    """Condemn samples in the view that stands out by contrast with the others."""
+    worst = np.argmax(contrasts, axis=1)
+    mismatched = np.zeros(contrasts.shape, dtype=bool)
+    mismatched[np.arange(len(contrasts)), worst] = contrasts.max(axis=1) > MISMATCHED
+    return mismatched
+
+
+class _Steps:
+    """A chain to be walked along, sparse or not."""
+
+    def __init__(self, chain: FloatArray) -> None:
+        self.chain = chain
+        self.share = np.count_nonzero(chain) / chain.size
+        """Share of entries that are not zero."""
+
+    @cached_property
+    def compressed(self) -> kernels.neighbors.Compressed:
+        return kernels.neighbors.compress(self.chain)
+
+
+def _two_step_overlap(own: _Steps, others: _Steps) -> FloatArray:
     """Return the overlap of two ways to take two steps, by matrix products unless the graphs are sparse."""
-    if np.count_nonzero(own) * np.count_nonzero(others) <= _SPARSE**2 * own.size * others.size:
-        return kernels.neighbors.two_step_overlap(own, others)
-    second: Any = others.astype(np.float32)  # shares of probabilities need no more digits
-    here, there = (matmul(_first_step(chain), second) for chain in (own, others))
+    if own.share * others.share <= _SPARSE**2:
+        return kernels.neighbors.two_step_overlap(own.compressed, others.compressed)
+    second: Any = others.chain.astype(np.float32)  # shares of probabilities need no more digits
+    here, there = (matmul(_first_step(steps.chain), second) for steps in (own, others))
     return np.asarray(np.minimum(here, there, out=here).sum(axis=1, dtype=np.float64))
 
 

@@ -185,10 +185,14 @@ def place_the_lost(labels: IntArray, votes: FloatArray, preparation: Preparation
 
 
 def contradiction(preparation: Preparation) -> FloatArray:
-    """Return disagreement of all samples in robust standard scores; zero where a view does not show a sample."""
-    scores = np.zeros(preparation.screening.isolation.shape)
+    """Return disagreement of all samples in robust standard scores; zero where a view does not show a sample.
+
+    Where a sample is condemned for it, the contrast that has condemned it if that is larger.
+    """
+    scores, chains = np.zeros(preparation.screening.isolation.shape), preparation.chains
     observed = preparation.screening.observed[preparation.kept]
-    scores[preparation.kept] = standard_disagreement(preparation.chains.disagreement, observed)
+    standard = standard_disagreement(chains.disagreement, observed)
+    scores[preparation.kept] = np.where(chains.mismatched, np.maximum(standard, chains.contrast), standard)
     return scores
 
 

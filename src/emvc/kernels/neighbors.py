@@ -202,7 +202,11 @@ def _fill(matrix: Any, starts: Any, columns: Any, values: Any, first: int, last:
                 position += 1
 
 
-def compress(matrix: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+Compressed = tuple[IntArray, IntArray, FloatArray]
+"""Starts of rows, columns and values of the entries that are not zero."""
+
+
+def compress(matrix: FloatArray) -> Compressed:
     """Return starts of rows, columns and values of the entries that are not zero."""
     counts = np.empty(len(matrix), dtype=np.int64)
     run_ranges(partial(_count, matrix, counts), len(matrix), least=_ROWS)
@@ -244,13 +248,13 @@ def _two_step_overlap(own: Any, others: Any, overlap: Any, first: int, last: int
         overlap[i] = total
 
 
-def two_step_overlap(own: FloatArray, others: FloatArray) -> FloatArray:
+def two_step_overlap(own: Compressed, others: Compressed) -> FloatArray:
     """Return how much two steps, the first by ``own`` or by ``others`` and the second by ``others``, have in common.
 
-    ``others`` is row-stochastic. The first step leaves the sample.
+    Both are given as `compress` returns them; ``others`` is row-stochastic. The first step leaves the sample.
     """
-    overlap = np.empty(len(own))
-    run_ranges(partial(_two_step_overlap, compress(own), compress(others), overlap), len(own), least=_ROWS)
+    overlap = np.empty(len(own[0]) - 1)
+    run_ranges(partial(_two_step_overlap, own, others, overlap), len(overlap), least=_ROWS)
     return overlap
 
 

@@ -35,7 +35,6 @@ _MOST_EXCESS = 0.1  # how far the norm of Z may be above one
 _FIRST_PRICE = 2.0  # what that costs of the dual bound, in nuclear norms, as long as it was not measured
 _UNDERESTIMATED = 1.4  # how far the excess is typically above its estimate
 _SPENT = 0.9  # share of the difference between gap and tolerance that it may use up
-_FAR = 40.0  # a gap of so many tolerances without fitted row multipliers is above the tolerance with them as well
 _TINY = 1e-300
 
 LEAST_WEIGHT = 5e-3
@@ -78,8 +77,6 @@ class SplitState:
     """Estimate of the gap at the last check."""
     unbalanced: int = 0
     """Iterations since the penalty was last reconsidered."""
-    hasty: bool = False
-    """Whether measurements need not be tight, since the gap is expected to be large."""
 
     certified: bool = False
     """Whether the proven bound has seen the present multipliers."""
@@ -217,15 +214,11 @@ class SplitSolver(Generic[State]):
     def _estimate(self, problem: Decomposition, state: State) -> tuple[Measures, float, float]:
         """Return the measures, the upper bound and the gap, assuming that thresholding was exact.
 
-        A gap that is large whatever the accuracy of its bounds is returned as infinite.
+        The gap may be infinite, if it is far above the tolerance.
         """
         measures = self._measure(problem, state)
         objective = self._upper_bound(problem, state, measures)
-        gap = relative_gap(objective, max(state.bound, _scaled_bound(state, measures)))
-        if state.hasty:
-            state.hasty = False
-            return (measures, objective, math.inf) if gap > _FAR * self.tol else self._estimate(problem, state)
-        return measures, objective, gap
+        return measures, objective, relative_gap(objective, max(state.bound, _scaled_bound(state, measures)))
 
     def _pause(self, state: SplitState, gap: float) -> int:
         """Return the number of iterations until the next check.
