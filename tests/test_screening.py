@@ -7,6 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 from emvc.screening import (
     condemn_companions,
+    contradiction,
     contrast,
     disagreement,
     find_mismatches,
@@ -207,3 +208,10 @@ def test_companions_of_condemned_entries_are_condemned_where_they_are_unusual():
     found = condemn_companions(condemned, isolation, missing)
     expected = [[True, True, True], [True, False, False], [False, False, False], [True, True, False]]
     np.testing.assert_array_equal(found, expected)
+
+
+def test_contrast_adds_to_disagreement_and_a_condemned_sample_counts_in_full():
+    doubts, contrasts = np.array([[2.0, 2.0], [1.0, 0.0]]), np.array([[4.0, -4.0], [0.0, 8.0]])
+    mismatched = np.array([[False, False], [False, True]])
+    np.testing.assert_allclose(contradiction(doubts, contrasts, mismatched), [[3.2, 1.6], [0.8, 8.0]])
+    assert contradiction(doubts, np.zeros((2, 2)), ~mismatched) is doubts

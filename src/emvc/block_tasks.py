@@ -15,7 +15,7 @@ from emvc import landmarks
 from emvc._array import BoolArray, FloatArray, IntArray
 from emvc._validation import Views
 from emvc.landmarks import Plan
-from emvc.screening import rate_errors
+from emvc.screening import contradiction, rate_errors
 from emvc.solvers.blocks import Block, gram_of, pack
 from emvc.spectral import scale_rows
 
@@ -49,7 +49,7 @@ def make_block(views: Views, first: int, plan: Plan, dtype: Any) -> Block:
     """Return the block of consecutive rows that starts with row number ``first``."""
     found = landmarks.describe(plan, views, np.arange(first, first + views.n_samples), dtype)
     seen = ~(found.missing | found.condemned)
-    standard = landmarks.standard_scores(plan.contradiction, np.where(seen, found.disagreement, np.nan))
+    doubts = landmarks.standard_scores(plan.contradiction, np.where(seen, found.disagreement, np.nan))
     report = Report(
         first=first,
         kept=found.kept,
@@ -60,7 +60,7 @@ def make_block(views: Views, first: int, plan: Plan, dtype: Any) -> Block:
         together=found.together,
         condemned=found.condemned,
         disagreement=found.disagreement,
-        contradiction=np.where(found.mismatched, np.maximum(standard, found.contrast), standard),
+        contradiction=contradiction(doubts, found.contrast, found.mismatched),
         mismatched=found.mismatched,
     )
     return Block(transitions=pack(found.transitions), observed=found.observed, extra=report)

@@ -154,7 +154,7 @@ class Description:
     observed: FloatArray
     disagreement: FloatArray
     contrast: FloatArray
-    """Standard scores of the contrast where it has condemned a sample, zero elsewhere."""
+    """Standard scores of the contrast; zero if nobody is condemned for it."""
     mismatched: BoolArray
 
 
@@ -314,15 +314,14 @@ def describe(plan: Plan, views: Views, rows: IntArray, dtype: type[np.floating])
     n_chains = plan.n_views + (plan.joint is not None)
     transitions = np.empty((n_chains, len(kept), plan.n_landmarks), dtype=dtype)
     masks = np.ones((n_chains, len(kept)))
-    scores, strongest, mismatched = np.zeros(observed.shape), np.zeros(observed.shape), np.zeros_like(observed)
+    scores, contrasts, mismatched = np.zeros(observed.shape), np.zeros(observed.shape), np.zeros_like(observed)
     for part in _chunks(len(kept), 4 * (plan.n_views + 1) * plan.n_landmarks):
         members = kept[part]
         found = view_chains(plan, take(views, members), rows[members], observed[members])
         scores[members] = found.disagreement
         if plan.tells is not None:
-            contrasts = standard_scores(plan.contrast, found.contrast)
-            mismatched[members] = find_mismatches(contrasts) & plan.tells
-            strongest[members] = np.where(mismatched[members], contrasts, 0.0)
+            contrasts[members] = standard_scores(plan.contrast, found.contrast)
+            mismatched[members] = find_mismatches(contrasts[members]) & plan.tells
         seen = found.observed & ~mismatched[members]
         masks[: plan.n_views, part] = seen.T
         transitions[:, part] = _fuse(plan, found, seen, _positions(rows[members], plan.landmark_rows))
@@ -337,7 +336,7 @@ def describe(plan: Plan, views: Views, rows: IntArray, dtype: type[np.floating])
         transitions=transitions,
         observed=masks,
         disagreement=scores,
-        contrast=strongest,
+        contrast=contrasts,
         mismatched=mismatched,
     )
 

@@ -8,6 +8,9 @@ not.
 **Disagreement.** Where a walk of two steps leads when the first step is taken in view k and the second in the other
 views, against both steps in the other views: one minus the overlap of the two distributions. A mismatched sample looks
 normal inside its view, but its neighbours there are not its neighbours elsewhere.
+
+**Contrast.** With three views or more: by how much the other views agree more with each other than with view k. A
+sample that is hard to place disagrees in every view, but has no contrast.
 """
 
 from __future__ import annotations
@@ -58,6 +61,7 @@ _SUSPICIOUS = 1.5
 _UNUSUAL = 1.0
 _MOST_VIEWS = 0.75
 _LEAST_AGREEMENT = 1e-3
+_CONTRAST_SHARE = 0.5  # of the contrast in what a view is said to contradict the others
 _SPARSE = 0.2  # share of entries that are not zero up to which adding single ones beats a matrix product
 _USUAL_ISOLATION = 1.75
 _SHARPNESS = 2.5  # of the transition from usual to unusual
@@ -370,6 +374,18 @@ def find_mismatches(contrasts: FloatArray) -> BoolArray:
     mismatched = np.zeros(contrasts.shape, dtype=bool)
     mismatched[np.arange(len(contrasts)), worst] = contrasts.max(axis=1) > MISMATCHED
     return mismatched
+
+
+def contradiction(doubts: FloatArray, contrasts: FloatArray, mismatched: BoolArray) -> FloatArray:
+    """Return how much a view contradicts the others about a sample, from the standard scores of both measures.
+
+    Contrast is the sharper one where it speaks; a contrast of zero or less says nothing. Where it has condemned a
+    sample, it counts alone if it is larger. Without contrast, disagreement is all there is.
+    """
+    if not contrasts.any():
+        return doubts
+    both = (doubts + _CONTRAST_SHARE * np.maximum(contrasts, 0.0)) / (1.0 + 0.5 * _CONTRAST_SHARE)
+    return np.where(mismatched, np.maximum(both, contrasts), both)
 
 
 class _Steps:

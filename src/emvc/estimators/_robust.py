@@ -12,7 +12,7 @@ from emvc._array import BoolArray, FloatArray, IntArray
 from emvc._validation import View, Views, to_dense
 from emvc.denoising import pooled_signal
 from emvc.fusion import Chains, Distances, fuse, standard_disagreement
-from emvc.screening import Screening, rate_errors, screen
+from emvc.screening import Screening, contradiction, rate_errors, screen
 from emvc.spectral import number_by_appearance
 
 _SHARPNESS = 10.0  # how fast the vote of a sample falls with its relative distance
@@ -184,22 +184,19 @@ def place_the_lost(labels: IntArray, votes: FloatArray, preparation: Preparation
     return full
 
 
-def contradiction(preparation: Preparation) -> FloatArray:
-    """Return disagreement of all samples in robust standard scores; zero where a view does not show a sample.
-
-    Where a sample is condemned for it, the contrast that has condemned it if that is larger.
-    """
+def contradictions(preparation: Preparation) -> FloatArray:
+    """Return how much views contradict the others about all samples (see `emvc.screening.contradiction`)."""
     scores, chains = np.zeros(preparation.screening.isolation.shape), preparation.chains
     observed = preparation.screening.observed[preparation.kept]
-    standard = standard_disagreement(chains.disagreement, observed)
-    scores[preparation.kept] = np.where(chains.mismatched, np.maximum(standard, chains.contrast), standard)
+    doubts = standard_disagreement(chains.disagreement, observed)
+    scores[preparation.kept] = contradiction(doubts, chains.contrast, chains.mismatched)
     return scores
 
 
-def sample_errors(preparation: Preparation, contradictions: FloatArray) -> FloatArray:
+def sample_errors(preparation: Preparation, contradicted: FloatArray) -> FloatArray:
     """Return one error between 0 and 1 per sample and view (see `emvc.screening.rate_errors`)."""
     found, chains = preparation.screening, preparation.chains
-    return rate_errors(found.isolation, found.together, contradictions, chains.own_weights, found.missing)
+    return rate_errors(found.isolation, found.together, contradicted, chains.own_weights, found.missing)
 
 
 def view_errors(preparation: Preparation) -> FloatArray:

@@ -26,7 +26,7 @@ from emvc.estimators._predict import (
 )
 from emvc.estimators._robust import (
     Preparation,
-    contradiction,
+    contradictions,
     outlier_mask,
     place_the_lost,
     prepare,
@@ -366,17 +366,17 @@ class EMVC(GraphOptions):
                 rng=rng,
             )
         votes = votes_of_the_kept(views, preparation, self.scale)
-        contradictions = contradiction(preparation)
+        contradicted = contradictions(preparation)
         fitted = {
             "eigenvalues_": eigenvalues,
             "beta_": beta,
             "lam_": lam,
             "view_weights_": chains.own_weights,
-            "sample_errors_": sample_errors(preparation, contradictions),
+            "sample_errors_": sample_errors(preparation, contradicted),
             "view_errors_": view_errors(preparation),
             "outliers_": outlier_mask(preparation),
             "isolation_": preparation.screening.isolation,
-            "disagreement_": contradictions,
+            "disagreement_": contradicted,
             "_training": keep_training(views, self._n_neighbors(views.n_samples, n_clusters)),
             **solution.attributes(),
         }
