@@ -192,7 +192,8 @@ def test_contrast_tells_a_mismatch_from_a_sample_that_is_hard_to_place(rng):
 def test_a_mismatch_is_condemned_in_the_view_that_stands_out():
     contrasts = np.zeros((10, 3))
     contrasts[7] = 5.5, 9.0, -3.0
-    contrasts[8] = 4.5, 0.0, 0.0
+    contrasts[8] = 4.5, np.nan, 0.0
+    contrasts[9] = np.nan
     assert np.argwhere(find_mismatches(contrasts)).tolist() == [[7, 1]]
 
 
@@ -214,4 +215,4 @@ def test_contrast_adds_to_disagreement_and_a_condemned_sample_counts_in_full():
     doubts, contrasts = np.array([[2.0, 2.0], [1.0, 0.0]]), np.array([[4.0, -4.0], [0.0, 8.0]])
     mismatched = np.array([[False, False], [False, True]])
     np.testing.assert_allclose(contradiction(doubts, contrasts, mismatched), [[3.2, 1.6], [0.8, 8.0]])
-    assert contradiction(doubts, np.zeros((2, 2)), ~mismatched) is doubts
+    np.testing.assert_array_equal(contradiction(doubts, np.full((2, 2), np.nan), ~mismatched), doubts)

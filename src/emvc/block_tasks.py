@@ -49,7 +49,7 @@ def make_block(views: Views, first: int, plan: Plan, dtype: Any) -> Block:
     """Return the block of consecutive rows that starts with row number ``first``."""
     found = landmarks.describe(plan, views, np.arange(first, first + views.n_samples), dtype)
     seen = ~(found.missing | found.condemned)
-    doubts = landmarks.standard_scores(plan.contradiction, np.where(seen, found.disagreement, np.nan))
+    doubts = np.where(seen, landmarks.standard_scores(plan.contradiction, found.disagreement), 0.0)
     report = Report(
         first=first,
         kept=found.kept,

@@ -93,7 +93,7 @@ class Chains:
     disagreement : ndarray of shape (n_samples, n_views)
         See `emvc.screening.disagreement`.
     contrast : ndarray of shape (n_samples, n_views)
-        Standard scores of `emvc.screening.contrast`; zero if it was not asked for or cannot be told.
+        Standard scores of `emvc.screening.contrast`; NaN if it was not asked for or cannot be told.
     mismatched : ndarray of bool of shape (n_samples, n_views)
         Samples condemned because of it.
     """
@@ -160,7 +160,7 @@ def fuse(
     share = distances.share(observed) if distances is not None else 0.0
     own = transitions[:n_views]
     scores = disagreement(own, observed)
-    contrasts, mismatched = np.zeros(observed.shape), np.zeros_like(observed)
+    contrasts, mismatched = np.full(observed.shape, np.nan), np.zeros_like(observed)
     if screen and n_views >= 3:
         contrasts = _standard(contrast(own, observed), CONTRAST_SPREAD)
         mismatched = spare_the_many(find_mismatches(contrasts))
@@ -186,12 +186,12 @@ def fuse(
 
 def standard_disagreement(scores: FloatArray, observed: BoolArray) -> FloatArray:
     """Return disagreement in robust standard scores of each view, zero where it is not observed."""
-    return _standard(np.where(observed, scores, np.nan), LEAST_SPREAD)
+    return np.nan_to_num(_standard(np.where(observed, scores, np.nan), LEAST_SPREAD))
 
 
 def _standard(scores: FloatArray, least_spread: float) -> FloatArray:
-    """Return robust standard scores of each view, zero where they are NaN."""
-    standard = np.zeros_like(scores)
+    """Return robust standard scores of each view, NaN where the scores are."""
+    standard = np.full(scores.shape, np.nan)
     for k in range(scores.shape[1]):
         known = np.flatnonzero(~np.isnan(scores[:, k]))
         standard[known, k] = standardize(scores[known, k], least_spread=least_spread)

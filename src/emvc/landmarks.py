@@ -154,7 +154,7 @@ class Description:
     observed: FloatArray
     disagreement: FloatArray
     contrast: FloatArray
-    """Standard scores of the contrast; zero if nobody is condemned for it."""
+    """Standard scores of the contrast; NaN where it cannot be told or nobody is condemned for it."""
     mismatched: BoolArray
 
 
@@ -314,7 +314,8 @@ def describe(plan: Plan, views: Views, rows: IntArray, dtype: type[np.floating])
     n_chains = plan.n_views + (plan.joint is not None)
     transitions = np.empty((n_chains, len(kept), plan.n_landmarks), dtype=dtype)
     masks = np.ones((n_chains, len(kept)))
-    scores, contrasts, mismatched = np.zeros(observed.shape), np.zeros(observed.shape), np.zeros_like(observed)
+    scores, contrasts = np.zeros(observed.shape), np.full(observed.shape, np.nan)
+    mismatched = np.zeros_like(observed)
     for part in _chunks(len(kept), 4 * (plan.n_views + 1) * plan.n_landmarks):
         members = kept[part]
         found = view_chains(plan, take(views, members), rows[members], observed[members])
@@ -342,11 +343,11 @@ def describe(plan: Plan, views: Views, rows: IntArray, dtype: type[np.floating])
 
 
 def standard_scores(scales: tuple[tuple[float, float], ...], scores: FloatArray) -> FloatArray:
-    """Return scores in units of the usual spread of each view, zero where they are NaN or nothing is usual."""
+    """Return scores in units of the usual spread of each view, zero if it is not known what is usual."""
     if not scales:
         return np.zeros_like(scores)
     middle, spread = (np.array(values) for values in zip(*scales, strict=True))
-    return np.asarray(np.nan_to_num((scores - middle) / spread))
+    return np.asarray((scores - middle) / spread)
 
 
 def _fuse(plan: Plan, found: ViewChains, observed: BoolArray, own: IntArray) -> FloatArray:

@@ -369,10 +369,11 @@ def contrast_of(with_others: FloatArray, observed: BoolArray) -> FloatArray:
 
 
 def find_mismatches(contrasts: FloatArray) -> BoolArray:
-    """Condemn samples in the view that stands out by contrast with the others."""
-    worst = np.argmax(contrasts, axis=1)
+    """Condemn samples in the view that stands out by standardised contrast with the others."""
+    known = np.nan_to_num(contrasts, nan=-np.inf)
+    worst = np.argmax(known, axis=1)
     mismatched = np.zeros(contrasts.shape, dtype=bool)
-    mismatched[np.arange(len(contrasts)), worst] = contrasts.max(axis=1) > MISMATCHED
+    mismatched[np.arange(len(contrasts)), worst] = known.max(axis=1) > MISMATCHED
     return mismatched
 
 
@@ -380,12 +381,11 @@ def contradiction(doubts: FloatArray, contrasts: FloatArray, mismatched: BoolArr
     """Return how much a view contradicts the others about a sample, from the standard scores of both measures.
 
     Contrast is the sharper one where it speaks; a contrast of zero or less says nothing. Where it has condemned a
-    sample, it counts alone if it is larger. Without contrast, disagreement is all there is.
+    sample, it counts alone if it is larger. Where it is NaN, disagreement is all there is.
     """
-    if not contrasts.any():
-        return doubts
     both = (doubts + _CONTRAST_SHARE * np.maximum(contrasts, 0.0)) / (1.0 + 0.5 * _CONTRAST_SHARE)
-    return np.where(mismatched, np.maximum(both, contrasts), both)
+    both = np.where(mismatched, np.maximum(both, contrasts), both)
+    return np.where(np.isnan(contrasts), doubts, both)
 
 
 class _Steps:
