@@ -336,19 +336,8 @@ def contrast(transitions: FloatArray, observed: BoolArray) -> FloatArray:
     """Return by how much the other views agree more with each other than with this one, by sample and view.
 
     The logarithm of the ratio of two means of the overlap of two-step transitions: of pairs of other views, and of the
-    pairs with this view. A sample that is hard to place in every view has little overlap in both.
-
-    Parameters
-    ----------
-    transitions : ndarray of shape (n_views, n_samples, n_samples)
-        Row-stochastic matrices; rows and columns of samples that are not observed are ignored.
-    observed : ndarray of bool of shape (n_samples, n_views)
-        Which samples a view shows.
-
-    Returns
-    -------
-    scores : ndarray of shape (n_samples, n_views)
-        NaN where the view or two others do not show the sample.
+    pairs with this view. A sample that is hard to place in every view has little overlap in both. NaN where the view or
+    two others do not show the sample. Parameters are those of `disagreement`.
     """
     n_views = len(transitions)
     seen = [_Steps(row_stochastic(between_observed(transitions[k], observed[:, k]))) for k in range(n_views)]
