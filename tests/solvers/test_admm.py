@@ -230,7 +230,7 @@ def test_the_first_look_is_quick_only_where_the_gap_is_far(rng, monkeypatch):
     solution = run(ADMM(tol=1e-5), problem)
     assert steps[0] == 0
     assert all(steps[1:])
-    assert solution.history.iteration[1] == 2 * ADMM().check_every  # the rate is not known yet
+    assert solution.history.iteration[1] == 2 * ADMM().check_every
     steps.clear()
     solution = run(ADMM(tol=0.2), problem)  # a quick look does not decide: a better one follows
     assert steps[0] == 0

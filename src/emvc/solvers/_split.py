@@ -212,10 +212,7 @@ class SplitSolver(Generic[State]):
         )
 
     def _estimate(self, problem: Decomposition, state: State) -> tuple[Measures, float, float]:
-        """Return the measures, the upper bound and the gap, assuming that thresholding was exact.
-
-        The gap may be infinite, if it is far above the tolerance.
-        """
+        """Return the measures, the upper bound and the gap, assuming that thresholding was exact."""
         measures = self._measure(problem, state)
         objective = self._upper_bound(problem, state, measures)
         return measures, objective, relative_gap(objective, max(state.bound, _scaled_bound(state, measures)))
@@ -229,10 +226,8 @@ class SplitSolver(Generic[State]):
             return self.check_every
         if gap <= self.tol:
             return 1
-        if math.isinf(gap):
-            return self.check_every
         near = min(self.check_every, int(gap / self.tol) + 2)
-        if math.isinf(state.gap):
+        if not state.wait:
             return near
         if gap >= state.gap:  # a direction was found that had been missed
             return 1
