@@ -322,8 +322,9 @@ class EMVC(GraphOptions):
         >>> views = {name: view.copy() for name, view in zip(data.view_names, data.views)}
         >>> views["fourier"][5] = 1e3
         >>> model = EMVC(n_clusters=10, random_state=0).fit(views)
-        >>> [(entry.sample, entry.view) for entry in model.error_report().samples if entry.condemned]
-        [(5, 'fourier')]
+        >>> worst = model.error_report().samples[0]
+        >>> worst.sample, worst.view, worst.condemned
+        (5, 'fourier', True)
         """
         check_is_fitted(self)
         return build(self, check_integer(n_worst, "n_worst", least=0))
