@@ -387,23 +387,32 @@ class _Steps:
 
     @cached_property
     def compressed(self) -> kernels.neighbors.Compressed:
+        """The chain without its zeros."""
         return kernels.neighbors.compress(self.chain)
+
+    @cached_property
+    def first(self) -> Any:
+        """First steps, which leave the sample; shares of probabilities need no more digits than single precision."""
+        chain = self.chain.copy()
+        np.fill_diagonal(chain, 0.0)
+        return row_stochastic(chain).astype(np.float32)
+
+    @cached_property
+    def twice(self) -> Any:
+        """Two steps along the chain."""
+        return self.after(self)
+
+    def after(self, other: _Steps) -> Any:
+        """Return the first step along another chain and the second along this one."""
+        return matmul(other.first, self.chain.astype(np.float32))
 
 
 def _two_step_overlap(own: _Steps, others: _Steps) -> FloatArray:
     """Return the overlap of two ways to take two steps, by matrix products unless the graphs are sparse."""
     if own.share * others.share <= _SPARSE**2:
         return kernels.neighbors.two_step_overlap(own.compressed, others.compressed)
-    second: Any = others.chain.astype(np.float32)  # shares of probabilities need no more digits
-    here, there = (matmul(_first_step(steps.chain), second) for steps in (own, others))
-    return np.asarray(np.minimum(here, there, out=here).sum(axis=1, dtype=np.float64))
-
-
-def _first_step(chain: FloatArray) -> Any:
-    """Return the chain without staying, in single precision."""
-    chain = chain.copy()
-    np.fill_diagonal(chain, 0.0)
-    return row_stochastic(chain).astype(np.float32)
+    here = others.after(own)
+    return np.asarray(np.minimum(here, others.twice, out=here).sum(axis=1, dtype=np.float64))
 
 
 def rate_errors(
