@@ -114,6 +114,18 @@ def test_mismatches_are_found_in_the_view_that_stands_out_if_there_are_two_other
     assert not fuse(iter(graphs), None, observed, 3, n_neighbors=10).mismatched[row].any()
 
 
+@pytest.mark.parametrize("copies", [False, True])
+def test_a_view_that_splits_what_the_others_merge_is_believed(copies, rng):
+    labels = np.repeat(np.arange(7), [70, 70, 70, 25, 25, 25, 25])
+    merged = np.minimum(labels, 3)
+    views = [
+        4 * rng.standard_normal((7, 8))[which] + rng.standard_normal((310, 8)) for which in (merged, merged, labels)
+    ]
+    if copies:
+        views[1] = views[0] + 0.1 * rng.standard_normal((310, 8))
+    assert run_fuse(views).mismatched[:, 2].mean() < 0.01
+
+
 def test_quality_of_identical_views_is_high_and_of_one_cluster_neutral(rng):
     views, _ = make_views(rng, n_views=1)
     chain = transition_matrix(local_graph(squared_distances(views[0]), 10))
