@@ -165,9 +165,10 @@ class EMVC(GraphOptions):
     outliers_ : ndarray of bool of shape (n_samples, n_views)
         Samples that were condemned in a view.
     isolation_ : ndarray of shape (n_samples, n_views)
-        Robust score of how alone a sample is in a view; above 5 it is condemned.
+        Robust score of how alone a sample is in a view; from 6 on it is condemned, or less where a group stands apart.
     disagreement_ : ndarray of shape (n_samples, n_views)
-        Robust score of how much a view contradicts the others about a sample.
+        Robust score of how much a view contradicts the others about a sample. With three views or more it is condemned
+        for that if the others agree with each other (`emvc.screening.contrast`).
     view_weights_ : ndarray of shape (n_views,)
         Weights of the views in the objective; the joint view has the rest.
     view_names_ : list of str

@@ -359,18 +359,21 @@ def _with_residuals(
     the residuals in the basis, but for those below the share ``least`` of the threshold, errors fall as in two steps
     of a block Krylov method, much faster than by power steps.
     """
+    as_they_are = basis, images, np.eye(len(values), dtype=basis.dtype), values
     above = values > threshold
+    if not above.any():
+        return as_they_are
     residuals = matmul(matrix.T, images[:, above] / values[above])
     residuals -= basis[:, above] * values[above]
     sizes, rotation = scipy.linalg.eigh(gram_matrix(residuals), check_finite=False, driver="evd")
     kept = sizes > (least * threshold) ** 2
-    added = None
-    if kept.any():
-        fresh = matmul(residuals, rotation[:, kept] / np.sqrt(sizes[kept]))
-        fresh -= matmul(basis, matmul(basis.T, fresh))
-        added = _orthonormalize(fresh)
+    if not kept.any():
+        return as_they_are
+    fresh = matmul(residuals, rotation[:, kept] / np.sqrt(sizes[kept]))
+    fresh -= matmul(basis, matmul(basis.T, fresh))
+    added = _orthonormalize(fresh)
     if added is None:
-        return basis, images, np.eye(len(values), dtype=basis.dtype), values
+        return as_they_are
     more = matmul(matrix, added)
     rank, size = len(values), len(values) + added.shape[1]
     gram = np.zeros((size, size), dtype=basis.dtype)

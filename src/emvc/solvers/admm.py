@@ -35,6 +35,7 @@ that it is constant and the classical convergence proof applies.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -116,7 +117,7 @@ class ADMM(SplitSolver[ADMMState]):
         state.threshold()
         return state
 
-    def _estimate(self, problem: Problem, state: ADMMState) -> tuple[Measures, float, float]:  # type: ignore[override]
+    def _estimate(self, problem: Any, state: ADMMState) -> tuple[Measures, float, float]:
         """Take a quick look first: without fitted row multipliers the gap is larger, but it may be far all the same."""
         found = super()._estimate(problem, state)
         if not state.hasty:
