@@ -34,6 +34,7 @@ def test_the_joint_view_counts_for_less_where_samples_are_incomplete(rng):
     observed[:60, 1] = False
     chains = run_fuse(views, observed)
     assert chains.weights[-1] / chains.weights.sum() == pytest.approx(0.7 * JOINT_SHARE)
+    assert chains.n_shown == 3.5
 
 
 def test_without_distances_there_is_no_joint_view(rng):

@@ -117,6 +117,11 @@ class Chains:
         return int(np.sum(self.own_weights >= 0.5 * self.own_weights.max()))
 
     @property
+    def n_shown(self) -> float:
+        """Number of chains that show the average sample."""
+        return float(self.observed.mean(axis=1).sum())
+
+    @property
     def mean(self) -> FloatArray:
         """The weighted mean of the chains: what plain averaging gives."""
         return weighted_mean(self.transitions, self.weights)

@@ -214,7 +214,7 @@ def fit(source: Source, options: Options, rng: np.random.Generator) -> dict[str,
     n_kept = sum(count["n_kept"] for count in counts)
     if n_kept <= n_clusters:
         raise ValueError(f"Only {n_kept} of {source.n_samples} samples can be believed in any view; use screen=False.")
-    auto = (2.0 if chains.n_effective < 2 else 1.0) * options.auto_weight / len(plan.weights)
+    auto = (2.0 if chains.n_effective < 2 else 1.0) * options.auto_weight / chains.n_shown
     beta = auto * math.sqrt(n_clusters / n_kept) if options.beta is None else options.beta
     lam = auto * math.sqrt(n_clusters / n_landmarks) if options.lam is None else options.lam
     states = np.ones((len(plan.weights), n_landmarks))

@@ -75,8 +75,8 @@ class EMVC(GraphOptions):
         (see `emvc.cluster_count`), by 5000 evenly spread samples if there are more.
     beta : float or "auto", default="auto"
         Weight of the row groups of the errors (single samples). ``"auto"`` is
-        ``4 * sqrt(n_clusters / n_samples)`` divided by the number of views, the joint one included; twice that
-        if a single view has to do, because there is nothing to compare it with.
+        ``4 * sqrt(n_clusters / n_samples)`` divided by the number of views that show the average sample, the joint one
+        included; twice that if a single view has to do, because there is nothing to compare it with.
     lam : float or "auto", default="auto"
         Weight of the column groups of the errors (single states of a view). ``"auto"`` as for ``beta``.
     solver : {"admm", "alm", "alm-authors"} or ADMM or ALM, default="admm"
@@ -351,7 +351,7 @@ class EMVC(GraphOptions):
             preparation = self._prepare(views, n_clusters)
             chains, n_kept = preparation.chains, len(preparation.kept)
             alone = chains.n_effective < 2
-            auto = (2.0 if alone else 1.0) * _AUTO_WEIGHT * math.sqrt(n_clusters / n_kept) / len(chains.weights)
+            auto = (2.0 if alone else 1.0) * _AUTO_WEIGHT * math.sqrt(n_clusters / n_kept) / chains.n_shown
             beta, lam = (self._weight(name, auto) for name in ("beta", "lam"))
             masked = isinstance(solver, ADMM) and not chains.observed.all()
             chains = replace(chains, transitions=chains.transitions.astype(dtype, copy=False))
