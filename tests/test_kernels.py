@@ -221,7 +221,25 @@ def test_local_graph_equals_plain_version(seed, n, whole):
 @settings(max_examples=40, deadline=None)
 def test_selection_equals_sorting(seed, n):
     matrix = np.random.default_rng(seed).integers(0, 9, (n, n)).astype(float)
-    k = 1 + seed % (n - 1)
+    assert_selects(matrix, 1 + seed % (n - 1))
+
+
+@pytest.mark.parametrize("n", [577, 578, 900])
+@pytest.mark.parametrize("kind", ["few values", "sorted", "equal", "small where the sample is taken"])
+@pytest.mark.parametrize("share", [0.0, 0.03, 0.3, 1.0])
+def test_selection_from_a_sample_equals_sorting(kind, n, share):
+    rng = np.random.default_rng(n)
+    matrix = {
+        "few values": rng.integers(0, 9, (n, n)).astype(float),
+        "sorted": np.sort(rng.standard_normal((n, n)), axis=1),
+        "equal": np.ones((n, n)),
+        "small where the sample is taken": rng.random((n, n)) - (np.arange(n) % ((n - 1) // 24) < 2),
+    }[kind]
+    assert_selects(matrix, max(1, round(share * (n - 1))))
+
+
+def assert_selects(matrix, k):
+    n = len(matrix)
     others = matrix[~np.eye(n, dtype=bool)].reshape(n, n - 1)
     np.testing.assert_array_equal(neighbors.kth_smallest(matrix, k), np.sort(others, axis=1)[:, k - 1])
 

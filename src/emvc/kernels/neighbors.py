@@ -17,6 +17,7 @@ from emvc._threads import run_ranges
 
 _TIES = 1e-9  # relative difference up to which two distances are equal
 _ROWS = 32  # fewest rows that are worth a thread
+_SAMPLED = 24  # values that tell where a rank is, if there are many times as many
 _TILE = 64  # rows and columns that are symmetrised at a time
 
 
@@ -44,9 +45,46 @@ def to_squared_distances(products: FloatArray, norms: FloatArray, others: FloatA
 
 
 @njit(cache=True)
+def _keep_the_small(values: Any, rank: int) -> int:
+    """Move values to the front, all up to some bound and at least ``rank + 1``, and return their number.
+
+    The bound is one of a few values that were sorted, about where the rank should be. Unlike exchanges at a pivot, a
+    pass that copies every value and moves on after the small ones has no branches to be mispredicted. What is not
+    small is lost.
+    """
+    n: int = values.shape[0]
+    if n < _SAMPLED * _SAMPLED:
+        return n
+    sample = np.empty(_SAMPLED, values.dtype)
+    for i in range(_SAMPLED):
+        value = values[i * (n // _SAMPLED)]
+        j = i
+        while j > 0 and sample[j - 1] > value:
+            sample[j] = sample[j - 1]
+            j -= 1
+        sample[j] = value
+    expected = _SAMPLED * (rank + 1) / n
+    position = int(expected + 2.0 * np.sqrt(expected)) + 1
+    while position < _SAMPLED:
+        bound = sample[position]
+        count = 0
+        for j in range(n):
+            count += values[j] <= bound
+        if count > rank:
+            kept: int = 0
+            for j in range(n):
+                value = values[j]
+                values[kept] = value
+                kept += value <= bound
+            return kept
+        position *= 2
+    return n
+
+
+@njit(cache=True)
 def _select(values: Any, rank: int) -> float:
-    """Return the entry that would be at ``rank`` if the values were sorted; they are rearranged."""
-    low, high = 0, values.shape[0] - 1
+    """Return the entry that would be at ``rank`` if the values were sorted; they are rearranged or lost."""
+    low, high = 0, _keep_the_small(values, rank) - 1
     while low < high:
         middle = (low + high) // 2
         a, b, c = values[low], values[middle], values[high]
