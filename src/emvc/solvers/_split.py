@@ -35,6 +35,9 @@ _MOST_EXCESS = 0.1  # how far the norm of Z may be above one
 _FIRST_PRICE = 2.0  # what that costs of the dual bound, in nuclear norms, as long as it was not measured
 _UNDERESTIMATED = 1.4  # how far the excess is typically above its estimate
 _SPENT = 0.9  # share of the difference between gap and tolerance that it may use up
+_PRESUMED = 0.15  # share of the tolerance that it should cost if that is not measured
+_NEAR_MISS = 2.0  # a gap of so many tolerances could be one if nothing were presumed
+_RATE = 0.6  # of the gap from one iteration to the next, as long as it was not measured
 _TINY = 1e-300
 
 LEAST_WEIGHT = 5e-3
@@ -64,7 +67,7 @@ class SplitState:
     """Those of the present iterate, if it was checked."""
     objective: float = math.inf
     multiplier_norm: float = 1.0
-    """Bound on the largest singular value of Z, by which Z is divided before it enters a dual bound."""
+    """Bound, presumed or proven, on the largest singular value of Z, by which Z is divided in a dual bound."""
     price: float = 0.0
     """By how much the dual bound has fallen for the last Z that was too large, per excess of its norm."""
     failures: int = 0
@@ -187,6 +190,7 @@ class SplitSolver(Generic[State]):
 
     def check(self, problem: Decomposition, state: State) -> Check:
         """Measure the gap, certify it when it is small enough, and balance the penalty."""
+        self._presume(state)
         measures, objective, estimate = self._estimate(problem, state)
         done, bound = None, max(state.bound, _scaled_bound(state, measures))
         if estimate <= self.tol:
@@ -211,8 +215,18 @@ class SplitSolver(Generic[State]):
             wait=state.wait,
         )
 
+    def _presume(self, state: State) -> None:
+        """Let the next measures allow for a Z that is a little too long, which otherwise takes a second pass.
+
+        Not if the last gap was a near miss: where the dual bound falls faster than usual with the length of Z, the
+        gap would never reach the tolerance.
+        """
+        state.multiplier_norm = 1.0
+        if _NEAR_MISS * self.tol < state.gap < math.inf:
+            state.multiplier_norm += self._excess(state, _PRESUMED * self.tol * state.objective)
+
     def _estimate(self, problem: Decomposition, state: State) -> tuple[Measures, float, float]:
-        """Return the measures, the upper bound and the gap, assuming that thresholding was exact."""
+        """Return the measures, the upper bound and the gap, provided that Z is as short as presumed."""
         measures = self._measure(problem, state)
         objective = self._upper_bound(problem, state, measures)
         return measures, objective, relative_gap(objective, max(state.bound, _scaled_bound(state, measures)))
@@ -226,9 +240,10 @@ class SplitSolver(Generic[State]):
             return self.check_every
         if gap <= self.tol:
             return 1
-        near = min(self.check_every, int(gap / self.tol) + 2)
         if not state.wait:
-            return near
+            needed = math.log(gap / self.tol) / -math.log(_RATE)
+            return min(self.check_every, max(math.ceil(needed), _CAREFUL_STEPS + 1))
+        near = min(self.check_every, int(gap / self.tol) + 2)
         if gap >= state.gap:  # a direction was found that had been missed
             return 1
         needed = state.wait * math.log(gap / self.tol) / math.log(state.gap / gap)
@@ -266,44 +281,55 @@ class SplitSolver(Generic[State]):
         """Raise the proven bound: Z is divided by a proven bound on its norm.
 
         That costs little more than the share of the nuclear norm in the objective, so the norm may exceed one by many
-        times what the gap is below the tolerance, and a thresholding step that is not exact does little harm. At the
-        end a proof is found at any cost.
+        times what the gap is below the tolerance, and a thresholding step that is not exact does little harm. Mostly
+        the norm that the measures presume can be proven. At the end a proof is found at any cost.
         """
         if state.certified:
             return
-        bound = _scaled_bound(state, measures)
+        presumed, bound = state.multiplier_norm, _scaled_bound(state, measures)
         spare = bound - (1.0 - self.tol) * objective
-        price = max(state.price, _FIRST_PRICE * state.spectrum.nuclear_norm)
-        excess = min(max(_SPENT * spare / price, 0.01 * self.tol), _MOST_EXCESS)
-        norm = self._multiplier_norm(problem, state, None if end else 1.0 + excess)
+        more = presumed + max(self._excess(state, _SPENT * spare), 0.01 * self.tol)
+        candidates = ((presumed,) if presumed > 1.0 else ()) + (min(more, 1.0 + _MOST_EXCESS),)
+        norm = self._multiplier_norm(problem, state, None if end else candidates)
         if norm is None:
             state.failures += 1
             if state.failures > _MOST_FAILURES or self.tol < _SINGLE_TOL:
                 state.svt.forget()
             return
         state.certified = True
-        state.multiplier_norm = norm
-        proven = _scaled_bound(state, self._measure(problem, state))
-        state.multiplier_norm = 1.0
+        proven = bound * min(1.0, presumed / norm)  # that of all multipliers divided by the same number
+        if norm > presumed and relative_gap(objective, proven) > self.tol:
+            state.multiplier_norm = norm
+            proven = _scaled_bound(state, self._measure(problem, state))
+            state.price = (bound - proven) / (norm - presumed)
         state.bound = max(state.bound, proven)
-        state.price = (bound - proven) / (norm - 1.0)
 
-    def _multiplier_norm(self, problem: Decomposition, state: State, guess: float | None) -> float | None:
-        """Return a proven bound on the largest singular value of Z, or None if it is above the guess.
+    def _excess(self, state: State, cost: float) -> float:
+        """Return by how much the norm of Z may exceed what was presumed if that may cost this much of the bound."""
+        return min(cost / max(state.price, _FIRST_PRICE * state.spectrum.nuclear_norm, _TINY), _MOST_EXCESS)
 
-        Then singular vectors that the thresholding step has missed are looked for. In a large problem that is done
-        before the proof, which costs much more, and the proof is not tried if a large one was found.
+    def _multiplier_norm(
+        self, problem: Decomposition, state: State, candidates: tuple[float, ...] | None
+    ) -> float | None:
+        """Return the first of the candidates that is a proven bound on the largest singular value of Z, or None.
+
+        If there is none, singular vectors that the thresholding step has missed are looked for. In a large problem that
+        is done before the proof, which costs much more, and no candidate is tried that a large one contradicts. Without
+        candidates a bound is found at any cost.
         """
         scale = state.multiplier_scale * state.low_rank_weight
         large = min(problem.shape) >= _LARGE_PROOF
-        if guess is not None and large and 1.0 + _UNDERESTIMATED * (scale * state.recover() - 1.0) > guess:
-            return None
+        if candidates is not None and large:
+            estimate = 1.0 + _UNDERESTIMATED * (scale * state.recover() - 1.0)
+            candidates = tuple(candidate for candidate in candidates if candidate >= estimate)
+            if not candidates:
+                return None
         multiplier = state.low_rank_point.astype(np.float64)
         multiplier -= state.low_rank
         multiplier *= scale
-        if guess is None:
+        if candidates is None:
             return spectral_norm_bound(multiplier)
-        norm = gram_norm_bound(gram_matrix(multiplier), guess, most=0.0)
+        norm = gram_norm_bound(gram_matrix(multiplier), candidates)
         if norm is None and not large:
             state.recover()
         return norm

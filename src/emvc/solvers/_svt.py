@@ -15,6 +15,7 @@ Ways 2 and 3 never form a full SVD. Way 2 is inexact; `spectral_norm_bound` rest
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +45,7 @@ _LEAST = 1e-30
 _ORTHOGONAL = 0.1  # columns are nearly orthogonal where the squared distance to the others is at least this share
 _DEPENDENT = 0.3  # columns are close to dependent where a factor falls below this power of the precision
 _TINY = 1e-6  # smaller singular values, relative to the largest, are as good as zero in a carried block
+_NORMS = (1.0, *(1.0 + excess for excess in (1e-9, 1e-7, 1e-5, 1e-4, 2e-4, 5e-4, 1e-3, 1e-2, 1e-1)))  # candidates
 _POWER_STEPS = 8  # most steps towards a given accuracy before the Gram matrix is decomposed instead
 
 
@@ -145,19 +147,19 @@ class SingularValueThreshold:
                     self._factors, self._exact = None, True
                     _dense.combine(matrix, vectors, 1.0 - threshold / values, out=out)
                     return Thresholded(float(np.sum(values - threshold, dtype=np.float64)), len(values))
-                found = _dense.multiply(matrix, vectors), vectors, values
-            self._carry(matrix, found[0], values)
-        images, vectors, values = found
-        shrunk = images * (1.0 - threshold / values).astype(images.dtype, copy=False)
-        self._factors = (shrunk, vectors)
-        if shrunk.dtype == out.dtype:
-            matmul(shrunk, vectors.T, out=out)
+                images = _dense.multiply(matrix, vectors)
+                found = _shrunk(images, values, threshold), vectors, values
+            self._carry(matrix, images, values)
+        left, right, values = found
+        self._factors = left, right
+        if left.dtype == out.dtype:
+            matmul(left, right.T, out=out)
         else:
-            out[...] = matmul(shrunk, vectors.T)
+            out[...] = matmul(left, right.T)
         return Thresholded(float(np.sum(values - threshold, dtype=np.float64)), len(values))
 
     def _by_block(self, matrix: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-        """Return images, right vectors and singular values above the threshold from the block, or None."""
+        """Return two factors of the result and the singular values above the threshold from the block, or None."""
         if self._left is not None and self._left.dtype != matrix.dtype:
             self._left = self._left.astype(matrix.dtype)
         full = self._left is not None and self._left.shape[1] >= self._most(matrix)
@@ -205,7 +207,7 @@ class SingularValueThreshold:
     def _by_subspace(
         self, matrix: FloatArray, threshold: float, *, truncate: bool = False
     ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-        """Return images, right vectors and singular values above the threshold, or None if not to be trusted.
+        """Return two factors of the result and the singular values above the threshold, or None if not to be trusted.
 
         With ``truncate`` a rank beyond the block is cut off: the first iterates of a run have a much higher rank than
         the last, and nothing is lost if they are not exact.
@@ -230,18 +232,20 @@ class SingularValueThreshold:
             return None  # the rank has outgrown the block
         wanted = above + self._guard(above, matrix.shape[1])
         rotation, values = rotation[:, ::-1][:, :wanted], values[::-1][:wanted]
-        vectors, images = matmul(basis, rotation[:, :above]), matmul(images, rotation)
-        self._left = images / np.maximum(values, _TINY * values[0])
+        # Scaling the rotation scales its products, and at less cost.
+        left = matmul(images, rotation / np.maximum(values, _TINY * values[0]))
+        right = matmul(basis, rotation[:, :above] * (values[:above] - threshold))
+        self._left = left
         lacking = wanted - len(values)
         if lacking > 0 and not truncate:  # the rank has grown, and with it the guard
             fresh = np.random.default_rng(above).standard_normal((matrix.shape[1], lacking)).astype(matrix.dtype)
-            self._left = _extended(self._left, matmul(matrix, fresh))
-        return images[:, :above], vectors, values[:above]
+            self._left = _extended(left, matmul(matrix, fresh))
+        return left[:, :above], right, values[:above]
 
     def _by_power_steps(
         self, matrix: FloatArray, threshold: float, left: FloatArray, accuracy: float
     ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-        """Return images, right vectors and singular values above the threshold to the given accuracy, or None."""
+        """Return two factors of the result and the singular values above the threshold, or None if not accurate."""
         block = matmul(matrix.T, left)
         last = math.inf
         for steps_left in reversed(range(_POWER_STEPS)):
@@ -261,7 +265,8 @@ class SingularValueThreshold:
             error = _block_error(block, vectors, values, threshold)
             if error <= accuracy:
                 self._left = images / np.maximum(values, _TINY * values[0])
-                return images[:, :above], vectors, values[:above]
+                kept = values[:above]
+                return _shrunk(images[:, :above], kept, threshold), vectors, kept
             if error * (error / last) ** steps_left > accuracy:
                 return None  # the steps that are left will not do
             last = error
@@ -309,6 +314,11 @@ class SingularValueThreshold:
             self._exact = True  # no random block would be large enough
 
 
+def _shrunk(images: FloatArray, values: FloatArray, threshold: float) -> FloatArray:
+    """Return images of right singular vectors under the thresholded matrix, from those under the matrix."""
+    return np.asarray(images * (1.0 - threshold / values).astype(images.dtype, copy=False))
+
+
 def _block_error(block: FloatArray, basis: FloatArray, values: FloatArray, threshold: float) -> float:
     """Return how far the thresholded block can be from the truth, in spectral norm, by its residuals.
 
@@ -330,8 +340,9 @@ def _ritz(matrix: FloatArray, block: FloatArray) -> tuple[FloatArray, FloatArray
     """
     images = matmul(matrix, block)
     inner, outer = grams(block, images)
-    if _nearly_orthogonal(inner):
-        squares, rotation = scipy.linalg.eigh(outer, inner, check_finite=False, driver="gvd")
+    factor = _nearly_orthogonal(inner)
+    if factor is not None:
+        squares, rotation = _generalized(outer, factor)
     else:
         basis = _orthonormalize(block)
         if basis is None:
@@ -341,13 +352,21 @@ def _ritz(matrix: FloatArray, block: FloatArray) -> tuple[FloatArray, FloatArray
     return block, images, rotation, np.sqrt(np.maximum(squares, 0.0))
 
 
-def _nearly_orthogonal(gram: FloatArray) -> bool:
-    """Whether columns with this Gram matrix are far from dependent, whatever their lengths."""
+def _nearly_orthogonal(gram: FloatArray) -> FloatArray | None:
+    """Return the Cholesky factor of a Gram matrix if its columns are far from dependent, whatever their lengths."""
     try:
         factor = np.linalg.cholesky(gram)
     except np.linalg.LinAlgError:
-        return False
-    return bool(np.all(np.diag(factor) ** 2 > _ORTHOGONAL * np.diag(gram)))
+        return None
+    return np.asarray(factor) if np.all(np.diag(factor) ** 2 > _ORTHOGONAL * np.diag(gram)) else None
+
+
+def _generalized(matrix: FloatArray, factor: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return increasing eigenvalues and eigenvectors of a matrix relative to another, given by its Cholesky factor."""
+    reduce, solve = scipy.linalg.lapack.get_lapack_funcs(["sygst", "trtrs"], [matrix, factor])
+    reduced, _ = reduce(matrix, factor, lower=1)
+    squares, vectors = scipy.linalg.eigh(reduced, lower=True, check_finite=False, overwrite_a=True, driver="evd")
+    return squares, solve(factor, vectors, lower=1, trans=1, overwrite_b=1)[0]
 
 
 def _with_residuals(
@@ -429,30 +448,25 @@ def spectral_norm_bound(matrix: FloatArray) -> float:
     return _norm_bound(matrix) if bound is None else bound
 
 
-def gram_norm_bound(gram: FloatArray, guess: float = 1.0, most: float = 0.1) -> float | None:
-    """Return the bound of `spectral_norm_bound` from the Gram matrix, or None if ``guess`` is far below the norm.
+def gram_norm_bound(gram: FloatArray, candidates: Sequence[float] = _NORMS) -> float | None:
+    """Return the first of increasing candidates that is proven to be at least the largest singular value, or None.
 
-    No bound is tried that exceeds the guess by more than the share ``most``, but for rounding. The Gram matrix is
-    overwritten.
+    Candidates are raised by what rounding may have hidden. The Gram matrix is overwritten.
     """
     rounding = 4.0 * len(gram) * float(np.finfo(np.float64).eps)
     shifted = np.negative(gram, out=gram)
     diagonal = np.diag(shifted).copy()
     (factorize,) = scipy.linalg.lapack.get_lapack_funcs(["potrf"], [gram])
-    intact = True
-    for excess in (rounding, 1e-9, 1e-7, 1e-5, 1e-4, 2e-4, 5e-4, 1e-3, 1e-2, 1e-1):
-        if excess > max(most, rounding):
-            continue
-        if not intact:
+    for number, candidate in enumerate(candidates):
+        if number:
             _mirror(shifted)
-        bound = guess * (1.0 + excess)
+        bound = candidate * (1.0 + rounding)
         np.fill_diagonal(shifted, diagonal + bound**2)
         with threads_for_blas(len(gram), least=_LARGE):
             # The transpose is in the order that LAPACK wants; only the lower triangle of the original is touched.
             failed = factorize(shifted.T, lower=0, overwrite_a=1, clean=0)[1]
         if not failed:
             return bound
-        intact = False
     return None
 
 

@@ -46,7 +46,7 @@ from emvc.problem import Problem
 from emvc.prox import shrinkage
 from emvc.solvers._split import Measures, SplitSolver, SplitState, projection_norm
 
-_FAR = 65.0  # a gap of so many tolerances at a quick first look is a few at least at a thorough one
+_FAR = 30.0  # a gap of so many tolerances at a quick first look is more than one at a thorough one
 _LOOSE = 10.0  # about so many times as large as at a thorough look
 
 _Arrays = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]

@@ -309,6 +309,9 @@ class BlockADMM(SplitSolver[Any]):
         state.candidate_gram = state.multiplier_gram = state.measures = None
         return state
 
+    def _presume(self, state: Any) -> None:
+        """Do nothing: thresholding is exact."""
+
     def _measure(self, problem: BlockProblem, state: BlockState) -> Measures:
         parts = problem.rows.apply(check_block, self._message(problem, state))
         state.candidate_gram = sum(part.candidate_gram for part in parts)
