@@ -25,7 +25,7 @@ import numpy as np
 
 from emvc._array import BoolArray, FloatArray
 from emvc._threads import matmul
-from emvc.graphs import local_graph, transition_matrix, weighted_mean, weighted_sum
+from emvc.graphs import by_rows, local_graph, transition_matrix, weighted_mean, weighted_sum
 from emvc.screening import (
     CONTRAST_SPREAD,
     between_observed,
@@ -213,12 +213,11 @@ def view_quality(transitions: FloatArray, observed: BoolArray, n_clusters: int) 
     vectors = leading_eigenvectors(0.5 * (mean + mean.T), n_components)[0][:, 1:]
     quality = np.empty(n_views)
     for k, chain in enumerate(transitions):
-        inside = np.flatnonzero(observed[:, k])
-        part = vectors[inside]
-        part = part - part.mean(axis=0)
-        sub = chain if len(inside) == n_samples else chain[np.ix_(inside, inside)]
-        fit = float(np.sum(part * matmul(sub, part)) / max(np.sum(part * part), 1e-300))
-        loops = float(np.trace(sub)) / len(inside)
+        inside = observed[:, k]
+        part = np.zeros_like(vectors)
+        part[inside] = vectors[inside] - vectors[inside].mean(axis=0)
+        fit = float(np.sum(part * matmul(chain, part)) / max(np.sum(part * part), 1e-300))
+        loops = float(np.mean(np.diag(chain)[inside]))
         quality[k] = (fit - loops) / max(1.0 - loops, 1e-12)
     return quality
 
@@ -258,6 +257,16 @@ class JointScale:
         if len(used) and rows[:, used].all() and columns[:, used].all() and self.factors is None:
             shares = self.weights[used] / self.weights[used].sum()
             return weighted_sum([distances[int(k)] for k in used], shares / self.means[used])
+        total = np.empty((len(rows), len(columns)))
+
+        def fill(part: slice) -> None:
+            total[part] = self._average([squares[part] for squares in distances], rows[part], columns)
+
+        by_rows(fill, len(rows))
+        return total
+
+    def _average(self, distances: Sequence[FloatArray], rows: BoolArray, columns: BoolArray) -> FloatArray:
+        """Return `average` of a few rows, some of which are not everywhere shown."""
         total, count = np.zeros((len(rows), len(columns))), np.zeros((len(rows), len(columns)))
         for k, squares in enumerate(distances):
             if self.weights[k] > 0:
@@ -280,7 +289,7 @@ def joint_scale(distances: Sequence[FloatArray], observed: BoolArray, weights: F
     means = np.empty(len(weights))
     for k, (squares, seen) in enumerate(zip(distances, observed.T, strict=True)):
         n_seen = int(seen.sum())
-        means[k] = float(between_observed(squares, seen).sum()) / max(n_seen * (n_seen - 1), 1)
+        means[k] = float(seen @ (squares @ seen.astype(np.float64))) / max(n_seen * (n_seen - 1), 1)
     varied = means > 0
     factors = None
     if not observed.all() and observed.shape[1] > 1:
@@ -342,11 +351,16 @@ def _observed_mean(transitions: FloatArray, observed: BoolArray, weights: FloatA
     if observed.all():
         return weighted_mean(transitions, weights)
     n_samples = len(observed)
-    total, count = np.zeros((n_samples, n_samples)), np.zeros((n_samples, n_samples))
-    for chain, seen, weight in zip(transitions, observed.T, weights, strict=True):
-        total += weight * between_observed(chain, seen)
-        count += weight * np.outer(seen, seen)
-    total /= np.where(count > 0, count, 1.0)
+    total, seen = np.empty((n_samples, n_samples)), weights * observed
+
+    def fill(rows: slice) -> None:
+        part = np.zeros((len(observed[rows]), n_samples))
+        for k, chain in enumerate(transitions):
+            part += chain[rows] * seen[rows, k, None] * observed[:, k]
+        count = seen[rows] @ observed.T
+        total[rows] = part / np.where(count > 0, count, 1.0)
+
+    by_rows(fill, n_samples)
     return transition_matrix(total)
 
 

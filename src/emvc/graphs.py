@@ -451,13 +451,21 @@ def weighted_sum(matrices: Sequence[FloatArray], weights: FloatArray) -> FloatAr
     factors = weights.astype(first.dtype)
     out = np.empty_like(first)
 
-    def add(start: int, stop: int) -> None:
+    def add(rows: slice) -> None:
+        np.multiply(first[rows], factors[0], out=out[rows])
+        for matrix, factor in zip(others, factors[1:], strict=True):
+            out[rows] += factor * matrix[rows]
+
+    by_rows(add, len(out))
+    return out
+
+
+def by_rows(function: Callable[[slice], None], n_rows: int) -> None:
+    """Call ``function`` for slices of a few rows, whose matrices fit into a cache, in several threads."""
+
+    def run(start: int, stop: int) -> None:
         for begin in range(start, stop, _SUMMED_ROWS):
-            rows = slice(begin, min(begin + _SUMMED_ROWS, stop))
-            np.multiply(first[rows], factors[0], out=out[rows])
-            for matrix, factor in zip(others, factors[1:], strict=True):
-                out[rows] += factor * matrix[rows]
+            function(slice(begin, min(begin + _SUMMED_ROWS, stop)))
 
     with use_threads():
-        run_ranges(add, len(out), least=_SUMMED_ROWS)
-    return out
+        run_ranges(run, n_rows, least=_SUMMED_ROWS)

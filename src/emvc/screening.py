@@ -433,7 +433,12 @@ def rate_errors(
 
 def between_observed(matrix: FloatArray, observed: BoolArray) -> FloatArray:
     """Return a matrix with zeros in the rows and columns of samples that are not observed."""
-    return matrix if observed.all() else matrix * observed[:, None] * observed
+    if observed.all():
+        return matrix
+    part = matrix.copy()
+    part[~observed] = 0.0
+    part[:, ~observed] = 0.0
+    return part
 
 
 def row_stochastic(matrix: FloatArray) -> FloatArray:
