@@ -35,9 +35,10 @@ _MOST_EXCESS = 0.1  # how far the norm of Z may be above one
 _FIRST_PRICE = 2.0  # what that costs of the dual bound, in nuclear norms, as long as it was not measured
 _UNDERESTIMATED = 1.4  # how far the excess is typically above its estimate
 _SPENT = 0.9  # share of the difference between gap and tolerance that it may use up
+_CHEAP = 0.2  # share of that to be tried first
 _PRESUMED = 0.15  # share of the tolerance that it should cost if that is not measured
+_FIRST_WAIT = 4  # iterations after the first look, three of which are careful
 _NEAR_MISS = 2.0  # a gap of so many tolerances could be one if nothing were presumed
-_RATE = 0.6  # of the gap from one iteration to the next, as long as it was not measured
 _TINY = 1e-300
 
 LEAST_WEIGHT = 5e-3
@@ -81,6 +82,10 @@ class SplitState:
     unbalanced: int = 0
     """Iterations since the penalty was last reconsidered."""
 
+    candidate: FloatArray | None = None
+    """What the objective is measured at before it is projected onto the simplex, if that is not the low-rank copy."""
+    candidate_norm: float = 0.0
+    """Its nuclear norm."""
     certified: bool = False
     """Whether the proven bound has seen the present multipliers."""
 
@@ -91,7 +96,7 @@ class SplitState:
         self.due -= 1
         self.spectrum = self.svt(self.low_rank_point, step, out=self.low_rank)
         self.certified = False
-        self.measures = None
+        self.measures = self.candidate = None
 
     def recover(self) -> float:
         """Look for singular vectors that the last step has missed; estimate the largest singular value of V - Q."""
@@ -121,7 +126,7 @@ class Measures:
     low_rank_residual: float
     """Squared Frobenius norm of P - Q."""
     low_rank_distance: float
-    """Bound on the nuclear norm of X - Q."""
+    """Bound on the nuclear norm of what projection adds to X."""
     error_residual: float
     """Squared Frobenius norm of all other constraint residuals."""
 
@@ -203,7 +208,8 @@ class SplitSolver(Generic[State]):
         if estimate > self.tol and state.unbalanced >= self.check_every:
             state.unbalanced = 0
             self._balance(state, measures)
-        state.wait, state.gap = self._pause(state, estimate), estimate
+        outlook = estimate - self._reducible(state, measures, objective) if state.wait else estimate
+        state.wait, state.gap = self._pause(state, outlook), outlook
         state.due = state.wait
         return Check(
             objective=objective,
@@ -231,6 +237,11 @@ class SplitSolver(Generic[State]):
         objective = self._upper_bound(problem, state, measures)
         return measures, objective, relative_gap(objective, max(state.bound, _scaled_bound(state, measures)))
 
+    def _reducible(self, state: State, measures: Measures, objective: float) -> float:
+        """Return what part of the gap would go away if it were worth the time."""
+        del state, measures, objective
+        return 0.0
+
     def _pause(self, state: SplitState, gap: float) -> int:
         """Return the number of iterations until the next check.
 
@@ -241,8 +252,7 @@ class SplitSolver(Generic[State]):
         if gap <= self.tol:
             return 1
         if not state.wait:
-            needed = math.log(gap / self.tol) / -math.log(_RATE)
-            return min(self.check_every, max(math.ceil(needed), _CAREFUL_STEPS + 1))
+            return min(self.check_every, _FIRST_WAIT)
         near = min(self.check_every, int(gap / self.tol) + 2)
         if gap >= state.gap:  # a direction was found that had been missed
             return 1
@@ -272,7 +282,9 @@ class SplitSolver(Generic[State]):
         if size <= (_EXACT_FINISH if end else _EXACT_CHECK):
             nuclear_norm = float(scipy.linalg.svdvals(self._candidate(state), check_finite=False).sum())
         else:
-            nuclear_norm = state.spectrum.nuclear_norm + measures.low_rank_distance
+            polished = state.candidate is not None
+            nuclear_norm = state.candidate_norm if polished else state.spectrum.nuclear_norm
+            nuclear_norm += measures.low_rank_distance
         return nuclear_norm + measures.error_penalty
 
     def _certify(
@@ -288,9 +300,9 @@ class SplitSolver(Generic[State]):
             return
         presumed, bound = state.multiplier_norm, _scaled_bound(state, measures)
         spare = bound - (1.0 - self.tol) * objective
-        more = presumed + max(self._excess(state, _SPENT * spare), 0.01 * self.tol)
-        candidates = ((presumed,) if presumed > 1.0 else ()) + (min(more, 1.0 + _MOST_EXCESS),)
-        norm = self._multiplier_norm(problem, state, None if end else candidates)
+        more = min(presumed + max(self._excess(state, _SPENT * spare), 0.01 * self.tol), 1.0 + _MOST_EXCESS)
+        less = presumed if presumed > 1.0 else 1.0 + _CHEAP * (more - 1.0)
+        norm = self._multiplier_norm(problem, state, None if end else (less, more))
         if norm is None:
             state.failures += 1
             if state.failures > _MOST_FAILURES or self.tol < _SINGLE_TOL:

@@ -87,6 +87,11 @@ class SingularValueThreshold:
         self._leading: FloatArray | None = None
         self._try_single = accuracy is not None and accuracy >= _dense.ACCURACY
 
+    @property
+    def factors(self) -> tuple[FloatArray, FloatArray] | None:
+        """Two factors of the last result, the second one with orthogonal columns, unless its rank was high."""
+        return self._factors
+
     def forget(self) -> None:
         """Make the next call exact and carry a larger block from then on: the last one was not accurate enough."""
         self._left = None
@@ -134,6 +139,7 @@ class SingularValueThreshold:
         """Write the thresholded ``matrix`` to ``out``; the two must not overlap."""
         if self._left is None and not self._full and _norm_bound(matrix) <= threshold:
             out[...] = 0.0
+            self._factors = None
             return Thresholded(0.0, 0)
         self._calls += 1
         found = self._by_block(matrix.astype(np.float32, copy=False) if self.single else matrix, threshold)

@@ -34,19 +34,23 @@ that it is constant and the classical convergence proof applies.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from emvc import kernels
 from emvc._array import FloatArray
-from emvc.kernels.reference import POLISH_STEPS
-from emvc.problem import Problem
+from emvc.kernels.reference import POLISH_STEPS, Evaluation
+from emvc.problem import Problem, relative_gap
 from emvc.prox import shrinkage
+from emvc.solvers._polish import polish
 from emvc.solvers._split import Measures, SplitSolver, SplitState, projection_norm
 
 _FAR = 30.0  # a gap of so many tolerances at a quick first look is more than one at a thorough one
+_CLOSE = 0.85  # a gap of so many tolerances leaves too little for the proof
+_WORTHWHILE = 0.3  # tolerances that polishing must be expected to take from the gap
+_POLISHED = 0.9  # share of what projection adds that polishing takes away
 _LOOSE = 10.0  # about so many times as large as at a thorough look
 
 _Arrays = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
@@ -118,32 +122,60 @@ class ADMM(SplitSolver[ADMMState]):
         return state
 
     def _estimate(self, problem: Any, state: ADMMState) -> tuple[Measures, float, float]:
-        """Take a quick look first: without fitted row multipliers the gap is larger, but it may be far all the same."""
+        """Take a quick look first, and polish the candidate if that may be all that is missing.
+
+        Without fitted row multipliers the gap is larger, but it may be far all the same.
+        """
         found = super()._estimate(problem, state)
-        if not state.hasty:
+        if state.hasty:
+            state.hasty = False
+            if found[2] > _FAR * self.tol:
+                return (*found[:2], found[2] / _LOOSE)
+            found = super()._estimate(problem, state)
+        measures, objective, gap = found
+        reducible = self._reducible(state, measures, objective)
+        if gap <= _CLOSE * self.tol or reducible <= _WORTHWHILE * self.tol or gap - reducible > self.tol:
             return found
-        state.hasty = False
-        far = found[2] > _FAR * self.tol
-        return (*found[:2], found[2] / _LOOSE) if far else super()._estimate(problem, state)
+        return self._polished(problem, state, found)
+
+    def _polished(
+        self, problem: Problem, state: ADMMState, found: tuple[Measures, float, float]
+    ) -> tuple[Measures, float, float]:
+        """Return the estimate for the polished candidate if that is better."""
+        assert state.svt.factors is not None
+        better = polish(state.low_rank, *state.svt.factors)
+        if better is None:
+            return found
+        sums = self._sums(problem, state, better[0], steps=0)
+        state.candidate, state.candidate_norm = better
+        measures = replace(
+            found[0],
+            error_penalty=self._error_penalty(problem, sums),
+            low_rank_distance=projection_norm(problem.shape[1], sums.shifts, sums.clipped),
+        )
+        objective = self._upper_bound(problem, state, measures)
+        if objective >= found[1]:
+            state.candidate = None
+            return found
+        bound = found[1] - found[2] * abs(found[1])
+        return measures, objective, relative_gap(objective, bound)
+
+    def _reducible(self, state: ADMMState, measures: Measures, objective: float) -> float:
+        """Return the share of the objective that projection adds, which polishing takes away for the most part."""
+        if state.candidate is not None or state.svt.factors is None:
+            return 0.0
+        return _POLISHED * measures.low_rank_distance / objective
 
     def _measure(self, problem: Problem, state: ADMMState) -> Measures:
         weights = problem.weights
-        sums = kernels.fused.evaluate(
-            problem.transitions,
-            *state.arrays,
-            *state.observed,
-            row_weights=problem.beta * weights / state.multiplier_scale,
-            low_rank_weight=state.low_rank_factor,
-            steps=0 if state.hasty else POLISH_STEPS,
-        )
-        groups = weights @ (problem.beta * sums.row_norms.sum(axis=1) + problem.lam * sums.column_norms.sum(axis=1))
+        sums = self._sums(problem, state, state.low_rank, steps=0 if state.hasty else POLISH_STEPS)
         # A group that is shortened but not to zero has a multiplier of full length; the others are at most as long.
         squares = (weights / state.penalty) ** 2
         full = 0.0
         for scale, weight in ((state.row_scale, problem.beta), (state.column_scale, problem.lam)):
             full += weight**2 * float(np.sum(scale < 1.0, axis=1) @ squares[: len(scale)])
         return Measures(
-            error_penalty=float(groups),
+            error_penalty=self._error_penalty(problem, sums),
             bound=sums.bound,
             multiplier_square=full,
             low_rank_residual=sums.low_rank_residual,
@@ -151,6 +183,23 @@ class ADMM(SplitSolver[ADMMState]):
             error_residual=sums.group_residual,
         )
 
+    def _sums(self, problem: Problem, state: ADMMState, low_rank: FloatArray, steps: int) -> Evaluation:
+        """Return sums over the data for a low-rank matrix; the dual bound makes sense for that of the state only."""
+        arrays = (*state.arrays[:2], low_rank, *state.arrays[3:])
+        return kernels.fused.evaluate(
+            problem.transitions,
+            *arrays,
+            *state.observed,
+            row_weights=problem.beta * problem.weights / state.multiplier_scale,
+            low_rank_weight=state.low_rank_factor,
+            steps=steps,
+        )
+
+    def _error_penalty(self, problem: Problem, sums: Evaluation) -> float:
+        """Return the penalty on the errors."""
+        groups = problem.beta * sums.row_norms.sum(axis=1) + problem.lam * sums.column_norms.sum(axis=1)
+        return float(problem.weights @ groups)
+
     def _candidate(self, state: ADMMState) -> FloatArray:
-        """Return the low-rank copy projected onto the simplex: its nuclear norm is much smaller than that of P."""
-        return kernels.fused.project_simplex(state.low_rank)
+        """Return the low-rank copy, polished or not, projected onto the simplex: its nuclear norm is small."""
+        return kernels.fused.project_simplex(state.low_rank if state.candidate is None else state.candidate)
