@@ -22,9 +22,10 @@ factors are stored, and one sweep over the rows updates everything but Q (`emvc.
 
 **Stopping rule.** The relative gap between an upper bound on the objective at X, the rows of Q projected onto the
 simplex, and a dual bound. The nuclear norm of X is at most that of Q plus that of what the projection adds
-(`emvc.solvers._split.projection_norm`), which avoids the SVD of X; small problems use the exact value. The dual bound
-is that of Z, B and row multipliers that fit them (`emvc.kernels.reference.evaluate`). Since truncated thresholding can
-leave :math:`\lVert Z\rVert_2` above 1, the gap that ends the run is computed with Z divided by a proven bound on it.
+(`emvc.solvers._split.projection_norm`), which avoids the SVD of X; small problems use the exact value. Where the
+projection adds most of the gap, Q is polished first (`emvc.solvers._polish`). The dual bound is that of Z, B and row
+multipliers that fit them (`emvc.kernels.reference.evaluate`). Since truncated thresholding can leave
+:math:`\lVert Z\rVert_2` above 1, the gap that ends the run is computed with Z divided by a proven bound on it.
 
 **Penalty.** The low-rank copy has w times the penalty of the others. There are 2K of those, and with w = 1 they drown
 the only copy that knows the rank; with w = 2K a third to a fifth of the iterations suffice. The penalty is doubled or
