@@ -49,6 +49,9 @@ def joined(views, n_clusters):
     return KMeans(n_clusters, n_init=10, random_state=0).fit_predict(features)
 
 
+SHORT = 2000
+"""Samples up to which the better of two runs counts."""
+
 METHODS = {"nemo": nemo, "coreg": coreg, "snf": snf, "joined": joined}
 
 
@@ -70,10 +73,13 @@ def main(path, n_clusters, *names):
     for name in names:
         with contextlib.suppress(Exception):  # too few samples for the method: then its first call is measured too
             METHODS[name](small, min(int(n_clusters), 3))  # imports and first calls are not measured
-        start = time.perf_counter()
+        seconds = float("inf")
         try:
-            labels = np.asarray(METHODS[name]([view.copy() for view in views], int(n_clusters)))
-            results[name] = {"seconds": time.perf_counter() - start, "labels": labels.tolist()}
+            for _ in range(1 if len(views[0]) > SHORT else 2):
+                start = time.perf_counter()
+                labels = np.asarray(METHODS[name]([view.copy() for view in views], int(n_clusters)))
+                seconds = min(seconds, time.perf_counter() - start)
+            results[name] = {"seconds": seconds, "labels": labels.tolist()}
         except Exception as error:  # reported, not hidden: the reader sees which peer cannot do the job
             results[name] = {"error": f"{type(error).__name__}: {error}"}
     print(json.dumps(results))

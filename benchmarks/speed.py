@@ -159,21 +159,27 @@ def alm():
 
 
 def peers(python):
-    head("Default fit against other packages, K = 2, 10 clusters", "N", "method", "NMI", "seconds", "ratio to emvc")
+    head("Default fit against other packages, K = 2", "data", "N", "method", "NMI", "seconds", "ratio to emvc")
     if not python:
         print("\nnot measured: no environment with the other packages (--peers)")
         return
-    for n_samples in (1000, 4000):
-        views, labels = generated(n_samples, 2)
-        EMVC(10, random_state=0).fit(generated(400, 2)[0])
-        seconds, model = best_of(lambda views=views: EMVC(10, random_state=0).fit(views), 2)
-        show(n_samples, "emvc", f"{normalized_mutual_info_score(labels, model.labels_):.3f}", f"{seconds:.2f}", "1")
-        for name, found in run_peers(python, views, 10, ("nemo", "coreg", "snf", "joined")).items():
+    paper = datasets.make_paper_synthetic(random_state=0)
+    cases = [("paper's synthetic", paper.views, paper.labels)]
+    cases += [(f"{k} clusters", *generated(1000, 2, n_clusters=k)) for k in (3, 5, 10)]
+    cases += [("10 clusters", *generated(4000, 2))]
+    for name, views, labels in cases:
+        n_samples, n_clusters = len(labels), len(np.unique(labels))
+        EMVC(n_clusters, random_state=0).fit([view[::3] for view in views])
+        seconds, model = best_of(lambda views=views, k=n_clusters: EMVC(k, random_state=0).fit(views), 2)
+        nmi = normalized_mutual_info_score(labels, model.labels_)
+        show(name, n_samples, "emvc", f"{nmi:.3f}", f"{seconds:.2f}", "1")
+        for peer, found in run_peers(python, views, n_clusters, ("nemo", "coreg", "snf", "joined")).items():
             if "error" in found:
-                show(n_samples, name, "-", found["error"], "-")
+                show(name, n_samples, peer, "-", found["error"], "-")
             else:
                 nmi = normalized_mutual_info_score(labels, found["labels"])
-                show(n_samples, name, f"{nmi:.3f}", f"{found['seconds']:.2f}", f"{found['seconds'] / seconds:.1f}")
+                ratio = found["seconds"] / seconds
+                show(name, n_samples, peer, f"{nmi:.3f}", f"{found['seconds']:.2f}", f"{ratio:.1f}")
 
 
 _FIT = """
