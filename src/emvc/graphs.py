@@ -461,11 +461,14 @@ def weighted_sum(matrices: Sequence[FloatArray], weights: FloatArray) -> FloatAr
 
 
 def by_rows(function: Callable[[slice], None], n_rows: int) -> None:
-    """Call ``function`` for slices of a few rows, whose matrices fit into a cache, in several threads."""
+    """Call ``function`` for slices of a few rows, whose matrices fit into a cache, in several threads.
 
-    def run(start: int, stop: int) -> None:
-        for begin in range(start, stop, _SUMMED_ROWS):
-            function(slice(begin, min(begin + _SUMMED_ROWS, stop)))
+    Slices do not depend on the number of threads.
+    """
+
+    def run(first: int, last: int) -> None:
+        for part in range(first, last):
+            function(slice(part * _SUMMED_ROWS, min((part + 1) * _SUMMED_ROWS, n_rows)))
 
     with use_threads():
-        run_ranges(run, n_rows, least=_SUMMED_ROWS)
+        run_ranges(run, -(-n_rows // _SUMMED_ROWS))
