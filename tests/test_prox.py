@@ -1,7 +1,7 @@
 import array_api_strict
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import oracles
@@ -20,6 +20,7 @@ def test_prox_solves_its_problem(name, step, rng):
 
 @pytest.mark.parametrize("name", NORMS)
 @given(seed=st.integers(0, 10**6), step=st.floats(0.01, 5.0))
+@example(seed=105, step=0.01)  # rounding is that of x, however small the step
 @settings(max_examples=30, deadline=None)
 def test_moreau_identity(name, seed, step):
     """x - prox is the projection onto the dual ball: inside it, and aligned with the proximal point."""
@@ -27,7 +28,7 @@ def test_moreau_identity(name, seed, step):
     norm = NORMS[name]
     point = norm.prox(x, step)
     removed = x - point
-    assert norm.dual_norm(removed) <= step * (1 + 1e-12)
+    assert norm.dual_norm(removed) <= step + 1e-13 * np.linalg.norm(x)
     assert np.sum(removed * point) == pytest.approx(step * norm.value(point), abs=1e-10)
 
 
