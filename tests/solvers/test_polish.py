@@ -3,6 +3,7 @@ import pytest
 
 from conftest import random_transitions
 from emvc.problem import Problem
+from emvc.prox import NuclearNorm, Simplex
 from emvc.solvers import ADMM, _split, admm, run
 from emvc.solvers._polish import polish
 
@@ -14,17 +15,6 @@ def almost_a_chain(rng, n=120, rank=6, noise=0.02):
     return left[:, :rank], right[:rank].T * values[:rank]
 
 
-def projected(matrix):
-    shift = np.sort(matrix, axis=1)[:, ::-1]
-    sums = (np.cumsum(shift, axis=1) - 1.0) / np.arange(1, matrix.shape[1] + 1)
-    last = (shift > sums).sum(axis=1) - 1
-    return np.maximum(matrix - sums[np.arange(len(matrix)), last][:, None], 0.0)
-
-
-def nuclear(matrix):
-    return np.linalg.svd(matrix, compute_uv=False).sum()
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_polished_rows_stay_in_their_space_and_are_almost_stochastic(rng, dtype):
     left, right = (factor.astype(dtype) for factor in almost_a_chain(rng))
@@ -34,9 +24,10 @@ def test_polished_rows_stay_in_their_space_and_are_almost_stochastic(rng, dtype)
     np.testing.assert_allclose(better.sum(axis=1), 1.0, atol=tolerance)
     basis = np.linalg.qr(right.astype(float))[0]
     np.testing.assert_allclose(better @ basis @ basis.T, better, atol=tolerance)
-    assert norm == pytest.approx(nuclear(better.astype(float)), rel=1e-5)
+    assert norm == pytest.approx(NuclearNorm().value(better.astype(float)), rel=1e-5)
     assert -better.min() < -0.2 * low_rank.min()
-    before, after = (nuclear(projected(matrix.astype(float)) - matrix) for matrix in (low_rank, better))
+    added = [Simplex().prox(matrix.astype(float), 1.0) - matrix for matrix in (low_rank, better)]
+    before, after = map(NuclearNorm().value, added)
     assert after < 0.1 * before
     assert np.linalg.norm(better - low_rank) < 0.1 * np.linalg.norm(low_rank)
 

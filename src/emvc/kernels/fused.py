@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from emvc._array import FloatArray
 from emvc._threads import run_ranges
-from emvc.kernels.reference import LEAST_NORM, MOMENTUM, POLISH_STEPS, EntrywiseEvaluation, Evaluation
+from emvc.kernels.reference import FIT_STEPS, LEAST_NORM, MOMENTUM, EntrywiseEvaluation, Evaluation
 
 _BLOCK = 32  # rows handled by one task; fixed, because it sets the order of summation
 _NEWTON_STEPS = 64  # far above the handful that occurs; the iteration ends by itself
@@ -509,7 +509,7 @@ def evaluate(
     *,
     row_weights: FloatArray,
     low_rank_weight: float = 1.0,
-    steps: int = POLISH_STEPS,
+    steps: int = FIT_STEPS,
 ) -> Evaluation:
     """Return the sums behind objective, dual bound and residuals (see `reference.evaluate`)."""
     n_views, n_samples, n_states = transitions.shape

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from emvc._array import Array, namespace
 
-POLISH_STEPS = 9
+FIT_STEPS = 9
 """Gradient steps towards the row multipliers that fit all others."""
 MOMENTUM = 0.7
 """Share of the last of these steps that is added to the next."""
@@ -244,7 +244,7 @@ def evaluate(
     *,
     row_weights: Array,
     low_rank_weight: float = 1.0,
-    steps: int = POLISH_STEPS,
+    steps: int = FIT_STEPS,
 ) -> Evaluation:
     r"""Return the sums behind objective, dual bound and residuals for the state of the solver (see `sweep`).
 

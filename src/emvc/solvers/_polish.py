@@ -21,7 +21,7 @@ from emvc._threads import matmul
 from emvc.graphs import by_rows
 from emvc.solvers._split import gram_nuclear_norm
 
-STEPS = 2
+_STEPS = 2
 _EXTRAPOLATED = 1.6  # times the length of a plain extrapolated projection
 _LONGEST = 50.0
 _LEAST_SUM = 0.5  # rows that sum to less cannot be scaled
@@ -67,7 +67,7 @@ def polish(low_rank: FloatArray, left: FloatArray, right: FloatArray) -> tuple[F
         by_rows(fill, len(work))
 
     negative_part(low_rank, sums)
-    for step in range(STEPS):
+    for step in range(_STEPS):
         if step:
             negative_part(work, None)
         move = matmul(work, basis)

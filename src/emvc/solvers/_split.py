@@ -235,7 +235,11 @@ class SplitSolver(Generic[State]):
         """Return the measures, the upper bound and the gap, provided that Z is as short as presumed."""
         measures = self._measure(problem, state)
         objective = self._upper_bound(problem, state, measures)
-        return measures, objective, relative_gap(objective, max(state.bound, _scaled_bound(state, measures)))
+        return measures, objective, self._gap(state, measures, objective)
+
+    def _gap(self, state: State, measures: Measures, objective: float) -> float:
+        """Return the gap to the best bound, proven or of the present multipliers."""
+        return relative_gap(objective, max(state.bound, _scaled_bound(state, measures)))
 
     def _reducible(self, state: State, measures: Measures, objective: float) -> float:
         """Return what part of the gap would go away if it were worth the time."""

@@ -42,8 +42,8 @@ import numpy as np
 
 from emvc import kernels
 from emvc._array import FloatArray
-from emvc.kernels.reference import POLISH_STEPS, Evaluation
-from emvc.problem import Problem, relative_gap
+from emvc.kernels.reference import FIT_STEPS, Evaluation
+from emvc.problem import Problem
 from emvc.prox import shrinkage
 from emvc.solvers._polish import polish
 from emvc.solvers._split import Measures, SplitSolver, SplitState, projection_norm
@@ -158,8 +158,7 @@ class ADMM(SplitSolver[ADMMState]):
         if objective >= found[1]:
             state.candidate = None
             return found
-        bound = found[1] - found[2] * abs(found[1])
-        return measures, objective, relative_gap(objective, bound)
+        return measures, objective, self._gap(state, measures, objective)
 
     def _reducible(self, state: ADMMState, measures: Measures, objective: float) -> float:
         """Return the share of the objective that projection adds, which polishing takes away for the most part."""
@@ -169,7 +168,7 @@ class ADMM(SplitSolver[ADMMState]):
 
     def _measure(self, problem: Problem, state: ADMMState) -> Measures:
         weights = problem.weights
-        sums = self._sums(problem, state, state.low_rank, steps=0 if state.hasty else POLISH_STEPS)
+        sums = self._sums(problem, state, state.low_rank, steps=0 if state.hasty else FIT_STEPS)
         # A group that is shortened but not to zero has a multiplier of full length; the others are at most as long.
         squares = (weights / state.penalty) ** 2
         full = 0.0
