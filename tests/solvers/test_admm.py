@@ -5,8 +5,9 @@ import pytest
 
 import oracles
 from conftest import random_transitions
+from emvc.graphs import local_affinity, transition_matrix
 from emvc.problem import Problem
-from emvc.solvers import ADMM, ALM, Status, _split, admm, run
+from emvc.solvers import ADMM, ALM, Status, _split, _svt, admm, run
 
 WEIGHTS = [(0.0, 0.0), (0.0, 0.3), (0.3, 0.0), (0.05, 0.05), (0.2, 0.4), (0.5, 0.1), (1.0, 1.0), (10.0, 0.01)]
 
@@ -202,13 +203,48 @@ def test_a_run_that_ends_without_a_proof_is_certified_all_the_same(rng, monkeypa
 def test_next_check_is_where_the_gap_should_be_small_enough():
     solver = ADMM(tol=1e-3)
     state = SimpleNamespace(wait=5, gap=2.4e-2)
-    assert solver._pause(state, 4e-3) == 4  # six times smaller in five iterations: four times in 3.9
-    assert solver._pause(state, 1.1e-3) == 1
-    assert solver._pause(state, 2.3e-2) == 5
-    assert solver._pause(SimpleNamespace(wait=2, gap=2e-3), 1.5e-3) == 3
-    assert solver._pause(SimpleNamespace(wait=0, gap=np.inf), 1.5e-3) == 4  # three of which are careful
-    assert solver._pause(SimpleNamespace(wait=0, gap=np.inf), 1e-1) == 4
-    assert solver._pause(SimpleNamespace(wait=2, gap=1e-3), 1.5e-3) == 1  # it has grown
+    assert solver._pause(state, 4e-3, 0.0) == 4  # six times smaller in five iterations: four times in 3.9
+    assert solver._pause(state, 1.1e-3, 0.0) == 1
+    assert solver._pause(state, 2.3e-2, 0.0) == 5
+    assert solver._pause(SimpleNamespace(wait=2, gap=2e-3), 1.5e-3, 0.0) == 3
+    assert solver._pause(SimpleNamespace(wait=2, gap=1e-3), 1.5e-3, 0.0) == 1  # it has grown
+
+
+def test_second_check_comes_early_if_the_step_before_it_is_thorough():
+    solver = ADMM(tol=1e-3)
+    careful, thorough = (SimpleNamespace(wait=0, gap=np.inf, wide=wide) for wide in (False, True))
+    assert solver._pause(careful, 1.5e-3, 0.0) == 4  # three of which are careful
+    assert solver._pause(careful, 1e-1, 0.0) == 4
+    assert solver._pause(thorough, 8e-3, 2e-3) == 2
+    assert solver._pause(thorough, 1e-2, 2e-3) == 3
+    assert solver._pause(thorough, 8e-3, 4e-3) == 3
+    assert solver._pause(thorough, 1e-1, 4e-3) == 4
+
+
+def test_thorough_steps_of_a_wide_block_take_the_place_of_careful_ones(monkeypatch, rng):
+    calls = []
+    filtered = _svt._filtered
+
+    def counted(*arguments):
+        calls.append(arguments[1].shape[1])
+        return filtered(*arguments)
+
+    monkeypatch.setattr(_svt, "_filtered", counted)
+    monkeypatch.setattr(_svt, "_with_residuals", lambda *_: pytest.fail("careful"))
+    centres = rng.standard_normal((8, 20))
+    labels = rng.integers(0, 8, 500)
+    views = [centres[labels] + 0.5 * rng.standard_normal((500, 20)) for _ in range(2)]
+    chains = [transition_matrix(local_affinity(view, n_neighbors=15)) for view in views]
+    problem = Problem(np.stack(chains), 0.2, 0.2)
+    solution = run(ADMM(), problem)
+    assert solution.status is Status.CONVERGED
+    assert 1 <= len(calls) <= 2
+    assert calls[0] > 0.18 * 500
+    monkeypatch.undo()
+    closer = run(ADMM(tol=1e-5), problem)
+    assert solution.bound <= closer.objective
+    assert problem.objective(solution.consensus) <= solution.objective * (1 + 1e-12)
+    assert solution.objective >= closer.bound
 
 
 def test_penalty_is_reconsidered_as_rarely_as_before(rng):

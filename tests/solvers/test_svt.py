@@ -4,6 +4,7 @@ import pytest
 from emvc.prox import NuclearNorm
 from emvc.solvers._svt import (
     SingularValueThreshold,
+    _filtered,
     _nearly_orthogonal,
     _orthonormalize,
     _ritz,
@@ -199,3 +200,51 @@ def test_ritz_vectors_do_not_depend_on_whether_the_block_is_nearly_orthogonal(rn
     reference = np.linalg.svd(matrix @ np.linalg.qr(block)[0], compute_uv=False)
     np.testing.assert_allclose(values[::-1], reference, rtol=1e-10)
     assert _ritz(matrix, np.full((60, 2), np.nan)) is None
+
+
+def dense_around(rng, n, threshold):
+    """Return a matrix with singular values that fall evenly through the threshold, and those."""
+    left, right = (np.linalg.qr(rng.standard_normal((n, n)))[0] for _ in range(2))
+    values = threshold * np.linspace(1.25, 0.0, n) ** 2
+    values[:3] = 10.0 * threshold
+    return left * values @ right.T, values
+
+
+def test_filter_finds_what_power_steps_do_not(rng):
+    matrix, values = dense_around(rng, 500, 1.0)
+    known = np.linalg.svd(matrix)[0][:, :80] + 0.01 * rng.standard_normal((500, 80))
+    left = np.hstack([known, rng.standard_normal((500, 40))])  # twenty more are above the threshold
+    block = matrix.T @ (left / np.linalg.norm(left, axis=0))
+    above = int(np.sum(values > 1.0))
+    assert above == 100
+    errors = []
+    for basis in (block, matrix.T @ (matrix @ block), _filtered(matrix, block, 1.0)):
+        found = _ritz(matrix, basis)[3][::-1][:above]
+        assert np.all(found <= values[:above] * (1 + 1e-9))
+        errors.append(np.max(values[:above] - found))
+    assert errors[2] < 0.2 * errors[1] < errors[0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_thorough_step_leaves_little_above_the_threshold(dtype, rng):
+    matrix, values = dense_around(rng, 500, 1.0)
+    matrix = matrix.astype(dtype)
+    operator, out = SingularValueThreshold(single=dtype is np.float32), np.empty_like(matrix)
+    for _ in range(3):
+        operator(matrix, 1.0, out)
+    assert operator.is_wide(500)
+    plain = np.linalg.norm(matrix - out, 2)
+    operator.thorough = True
+    result = operator(matrix, 1.0, out)
+    assert np.linalg.norm(matrix - out, 2) - 1.0 < min(5e-3, 0.1 * (plain - 1.0))
+    assert abs(result.rank - np.sum(values > 1.0)) <= 1
+    np.testing.assert_allclose(out, NuclearNorm().prox(matrix, 1.0), atol=5e-3)
+
+
+def test_no_block_is_tried_where_most_singular_values_are_above_the_threshold(rng, monkeypatch):
+    matrix = np.linalg.qr(rng.standard_normal((450, 450)))[0] * np.linspace(0.8, 3.0, 450)
+    operator, out = SingularValueThreshold(), np.empty_like(matrix)
+    monkeypatch.setattr(operator, "_by_subspace", lambda *_, **__: None)
+    monkeypatch.setattr("emvc.solvers._svt._unit_columns", lambda *_: pytest.fail("a block was started"))
+    operator(matrix, 1.0, out)
+    np.testing.assert_allclose(out, NuclearNorm().prox(matrix, 1.0), atol=1e-8)

@@ -38,6 +38,8 @@ _SPENT = 0.9  # share of the difference between gap and tolerance that it may us
 _CHEAP = 0.2  # share of that to be tried first
 _PRESUMED = 0.15  # share of the tolerance that it should cost if that is not measured
 _FIRST_WAIT = 4  # iterations after the first look, three of which are careful
+_LEAST_WAIT, _MOST_WAIT = 2, 4  # the same if the last of them is thorough
+_LOW_GAP, _LOW_REDUCIBLE = 9.0, 3.0  # tolerances at the first look up to which the least wait will do
 _NEAR_MISS = 2.0  # a gap of so many tolerances could be one if nothing were presumed
 _TINY = 1e-300
 
@@ -79,6 +81,8 @@ class SplitState:
     """Iterations left until the next check, zero before the first."""
     gap: float = math.inf
     """Estimate of the gap at the last check."""
+    wide: bool = False
+    """Whether one thorough thresholding step before a check takes the place of careful ones, known at the first one."""
     unbalanced: int = 0
     """Iterations since the penalty was last reconsidered."""
 
@@ -92,7 +96,8 @@ class SplitState:
     def threshold(self) -> None:
         """Do the proximal step of the nuclear norm."""
         step = 1.0 / (self.penalty * self.low_rank_weight)
-        self.svt.careful = 0 < self.due <= _CAREFUL_STEPS
+        self.svt.thorough = self.wide and self.due == 1
+        self.svt.careful = not self.wide and 0 < self.due <= _CAREFUL_STEPS
         self.due -= 1
         self.spectrum = self.svt(self.low_rank_point, step, out=self.low_rank)
         self.certified = False
@@ -208,8 +213,10 @@ class SplitSolver(Generic[State]):
         if estimate > self.tol and state.unbalanced >= self.check_every:
             state.unbalanced = 0
             self._balance(state, measures)
-        outlook = estimate - self._reducible(state, measures, objective) if state.wait else estimate
-        state.wait, state.gap = self._pause(state, outlook), outlook
+        reducible = self._reducible(state, measures, objective)
+        outlook = estimate - reducible if state.wait else estimate
+        state.wide = state.wide if state.wait else state.svt.is_wide(problem.shape[1])
+        state.wait, state.gap = self._pause(state, outlook, reducible), outlook
         state.due = state.wait
         return Check(
             objective=objective,
@@ -246,8 +253,8 @@ class SplitSolver(Generic[State]):
         del state, measures, objective
         return 0.0
 
-    def _pause(self, state: SplitState, gap: float) -> int:
-        """Return the number of iterations until the next check.
+    def _pause(self, state: SplitState, gap: float, reducible: float) -> int:
+        """Return the number of iterations until the next check, given the gap and what part of it would go away.
 
         As many as the gap would need at the rate of the last ones, but not many when it is close to the tolerance.
         """
@@ -256,12 +263,22 @@ class SplitSolver(Generic[State]):
         if gap <= self.tol:
             return 1
         if not state.wait:
-            return min(self.check_every, _FIRST_WAIT)
+            return min(self.check_every, self._first_wait(state, gap, reducible))
         near = min(self.check_every, int(gap / self.tol) + 2)
         if gap >= state.gap:  # a direction was found that had been missed
             return 1
         needed = state.wait * math.log(gap / self.tol) / math.log(state.gap / gap)
         return min(near, int(needed) + 1)
+
+    def _first_wait(self, state: SplitState, gap: float, reducible: float) -> int:
+        """Return the number of iterations from the first check to the second, which should be the last.
+
+        In front of it a wide block takes one thorough step; then it pays to look as early as that may be enough.
+        """
+        if not state.wide:
+            return _FIRST_WAIT
+        excess = max(gap / _LOW_GAP, reducible / _LOW_REDUCIBLE) / self.tol
+        return min(_LEAST_WAIT + int(excess), _MOST_WAIT)
 
     def finish(self, problem: Decomposition, state: State) -> Certificate:
         """Return the feasible consensus with its certified objective and bound."""

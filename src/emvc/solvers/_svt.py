@@ -4,7 +4,8 @@ For a matrix V and a threshold t the result is :math:`\sum_{s_i > t} (s_i - t) u
 
 1. nothing, when a norm bound proves that every singular value is at most t;
 2. a block of left singular vectors carried over from the last call and improved by one power step; it starts from
-   columns of the matrix, grows with the rank and takes in its residuals when `careful`;
+   columns of the matrix, grows with the rank, takes in its residuals when `careful` and is widened and filtered when
+   `thorough`;
 3. the eigenvectors of the Gram matrix V'V that belong to eigenvalues above t^2;
 4. all eigenvectors, which is what 3 amounts to when the rank is high; in single precision if the accuracy asked for
    and the matrix allow it (`emvc.solvers._dense`).
@@ -32,12 +33,18 @@ _GUARD_COLUMNS = 100  # and at least one per so many columns: they cost little w
 _LARGE = 2000  # from this size on several threads pay for a Cholesky factorisation
 _SMALL = 400  # up to this number of columns the Gram matrix costs less than a larger block
 _FIRST_BLOCK = 64  # vectors in the first try
-_EARLY = 8  # calls in which a rank beyond the largest block is cut off
+_FULL = 2.5  # mean square of the singular values over that of the threshold from which no block would be large enough
+_EARLY = 2  # calls in which a rank beyond the largest block is cut off
 _GROWTH = 4  # factor from one try to the next
 _ACCURATE_LIMIT = 0.1  # largest block, as a share of the columns, that is grown towards a given accuracy
 _SUBSPACE_LIMIT = 0.25  # beyond this share of the columns the Gram matrix is faster
 _ALL_OF_IT = 1500  # up to this size all eigenvectors take no longer than some
 _HIGH_RANK = 0.5  # beyond this share of the columns the result is a product with one square matrix
+_WIDE = 0.18  # beyond this share one thorough step takes less time than three careful ones
+_WIDER = 0.25  # share of random vectors that it adds
+_LOCKED = 1.3  # singular values beyond so many thresholds are almost accurate already
+_CUT = 0.87  # and those up to so many are filtered out
+_DEGREE = 5  # by a polynomial of this degree
 _FULL_LIMIT = 0.35  # beyond this share all eigenvectors are faster than a subset
 _MIRRORED_ROWS = 256  # at a time
 _SOUGHT, _SOUGHT_STEPS = 16, 2  # vectors and power steps in the search for missed directions
@@ -77,6 +84,8 @@ class SingularValueThreshold:
         self.single = single
         self.careful = False
         """Whether the block is widened by its residuals."""
+        self.thorough = False
+        """Whether the block is widened and filtered, which is worth its cost for one call if the block is wide."""
         self._left: FloatArray | None = None
         self._factors: tuple[FloatArray, FloatArray] | None = None
         self._caution = 1
@@ -176,6 +185,10 @@ class SingularValueThreshold:
             found = self._by_larger_block(matrix, threshold)
         return found
 
+    def is_wide(self, n_columns: int) -> bool:
+        """Return whether one thorough step takes less time than several careful ones."""
+        return self._left is not None and n_columns > _SMALL and self._left.shape[1] > _WIDE * n_columns
+
     @property
     def _early(self) -> bool:
         """Whether iterates need not be accurate yet."""
@@ -194,6 +207,8 @@ class SingularValueThreshold:
         """
         n_columns, most = matrix.shape[1], self._most(matrix)
         rng = np.random.default_rng(n_columns)
+        if self._left is None and self._early and np.linalg.norm(matrix) ** 2 > _FULL * n_columns * threshold**2:
+            return None
         while True:
             present = 0 if self._left is None else self._left.shape[1]
             size = min((_GROWTH - 1) * present or _FIRST_BLOCK, most - present)
@@ -225,6 +240,8 @@ class SingularValueThreshold:
         if self.accuracy is not None:
             return self._by_power_steps(matrix, threshold, self._left, self.accuracy)
         block = matmul(matrix.T, self._left)
+        if self.thorough:
+            block = _filtered(matrix, block, threshold)
         ritz = _ritz(matrix, block)
         if ritz is None:
             return None
@@ -335,6 +352,48 @@ def _block_error(block: FloatArray, basis: FloatArray, values: FloatArray, thres
     kept = values[:rank]
     residuals = np.linalg.norm(block[:, :rank] - basis * kept**2, axis=0)
     return float(np.max(np.minimum(kept - threshold, residuals / (kept + threshold)), initial=0.0))
+
+
+def _filtered(matrix: FloatArray, block: FloatArray, threshold: float) -> FloatArray:
+    r"""Return a wider basis that has almost all of the right singular vectors above the threshold.
+
+    Where the spectrum is dense around the threshold, a power step hardly tells vectors above from those below. A
+    Chebyshev polynomial of the Gram matrix does: on :math:`[0, a]`, a somewhat below :math:`t^2`, it is at most one,
+    beyond that it grows as fast as any polynomial can. Leading vectors, which it would blow up most, are almost
+    accurate by now: they take a power step and are kept out of it.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n_rows, n_columns)
+        What is thresholded.
+    block : ndarray of shape (n_columns, size)
+        Images of left singular vectors, so that their lengths are the singular values.
+    threshold : float
+        t.
+    """
+    n_columns, size = block.shape
+    lengths = np.linalg.norm(block, axis=0)
+    block = block / np.maximum(lengths, _LEAST)
+    fresh = np.random.default_rng(size).standard_normal((n_columns, int(_WIDER * size))).astype(block.dtype)
+    block = _extended(block, fresh)
+    leading = np.append(lengths > _LOCKED * threshold, np.zeros(fresh.shape[1], dtype=bool))
+    rest = block[:, ~leading]
+    gram = gram_matrix(matrix)
+    locked = _orthonormalize(_unit_columns(matmul(gram, block[:, leading]))) if leading.any() else None
+    if locked is not None:  # project them out on both sides
+        rest -= matmul(locked, matmul(locked.T, rest))
+        image = matmul(gram, locked)
+        image -= matmul(locked, 0.5 * (locked.T @ image))
+        gram -= matmul(np.hstack([locked, image]), np.hstack([image, locked]).T)
+    gram *= 4.0 / (_CUT * threshold) ** 2
+    gram.flat[:: n_columns + 1] -= 2.0  # twice the matrix whose spectrum is in [-1, 1] where it is to be small
+    older, newer = rest, matmul(gram, 0.5 * rest)
+    for _ in range(_DEGREE - 1):
+        older, newer = newer, matmul(gram, newer) - older
+    basis = _orthonormalize(_unit_columns(newer))
+    if basis is None:
+        return block
+    return basis if locked is None else np.hstack([locked, basis])
 
 
 def _ritz(matrix: FloatArray, block: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray] | None:
