@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -56,7 +58,7 @@ def test_a_polished_candidate_ends_the_run_earlier_with_a_certificate_that_holds
     chains = np.stack([np.exp(-squares / scale) for scale in (0.3, 0.5)]) + 0.01 * random_transitions(rng, 2, 150)
     problem = Problem(chains / chains.sum(axis=2, keepdims=True), 0.2, 0.2)
     calls = []
-    monkeypatch.setattr(admm, "polish", lambda *args: calls.append(1) or polish(*args))
+    monkeypatch.setattr(admm, "polish", lambda *args, **options: calls.append(1) or polish(*args, **options))
     solution = run(ADMM(), problem)
     assert calls
     assert solution.gap <= 1e-3
@@ -64,5 +66,16 @@ def test_a_polished_candidate_ends_the_run_earlier_with_a_certificate_that_holds
     assert solution.consensus.min() >= 0.0
     assert problem.objective(solution.consensus) <= solution.objective * (1 + 1e-6)
     assert solution.bound <= run(ADMM(tol=1e-5), problem).objective
-    monkeypatch.setattr(admm, "polish", lambda *_: None)
+    monkeypatch.setattr(admm, "polish", lambda *_, **__: None)
     assert run(ADMM(), problem).n_iter > solution.n_iter
+
+
+def test_a_second_step_is_taken_where_much_is_missing(monkeypatch):
+    steps = []
+    monkeypatch.setattr(admm, "polish", lambda *_, **options: steps.append(options["steps"]))
+    solver = ADMM(tol=1e-3)
+    state = SimpleNamespace(low_rank=None, svt=SimpleNamespace(factors=(None, None)))
+    for distance in (0.05, 0.5):
+        found = (SimpleNamespace(low_rank_distance=distance), 100.0, 2e-3)
+        assert solver._polished(None, state, found) is found
+    assert steps == [1, 2]

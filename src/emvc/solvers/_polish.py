@@ -8,7 +8,7 @@ scaled to sum one, then its negative part d is taken away as far as the row spac
 With :math:`Q = AB'`, B orthonormal, a row a of A moves by :math:`\alpha B'd`. Since most of d is outside of the row
 space, :math:`\alpha = 1` (alternating projections) would take hundreds of steps; with
 :math:`\alpha = \lVert d\rVert^2 / \lVert B'd\rVert^2` (extrapolated projections; Pierra, 1984), a little more than that
-here, two do.
+here, one takes away nine tenths, and two almost all.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from emvc._threads import matmul
 from emvc.graphs import by_rows
 from emvc.solvers._split import gram_nuclear_norm
 
-_STEPS = 2
 _EXTRAPOLATED = 1.6  # times the length of a plain extrapolated projection
 _LONGEST = 50.0
 _LEAST_SUM = 0.5  # rows that sum to less cannot be scaled
@@ -29,7 +28,9 @@ _NEGLIGIBLE = 1e-7  # factors this short, relative to the longest, count for not
 _TINY = 1e-30
 
 
-def polish(low_rank: FloatArray, left: FloatArray, right: FloatArray) -> tuple[FloatArray, float] | None:
+def polish(
+    low_rank: FloatArray, left: FloatArray, right: FloatArray, steps: int = 2
+) -> tuple[FloatArray, float] | None:
     """Return a matrix near ``low_rank`` whose projection adds little to it, and its nuclear norm.
 
     Parameters
@@ -38,6 +39,8 @@ def polish(low_rank: FloatArray, left: FloatArray, right: FloatArray) -> tuple[F
         The matrix.
     left, right : ndarrays of shape (n_samples, rank) and (n_states, rank)
         Its factors, ``low_rank = left @ right.T``; the columns of ``right`` are orthogonal.
+    steps : int
+        Number of extrapolated projections.
 
     Returns
     -------
@@ -67,7 +70,7 @@ def polish(low_rank: FloatArray, left: FloatArray, right: FloatArray) -> tuple[F
         by_rows(fill, len(work))
 
     negative_part(low_rank, sums)
-    for step in range(_STEPS):
+    for step in range(steps):
         if step:
             negative_part(work, None)
         move = matmul(work, basis)

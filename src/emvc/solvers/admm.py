@@ -144,7 +144,8 @@ class ADMM(SplitSolver[ADMMState]):
     ) -> tuple[Measures, float, float]:
         """Return the estimate for the polished candidate if that is better."""
         assert state.svt.factors is not None
-        better = polish(state.low_rank, *state.svt.factors)
+        little = found[0].low_rank_distance <= self.tol * found[1]
+        better = polish(state.low_rank, *state.svt.factors, steps=1 if little else 2)
         if better is None:
             return found
         sums = self._sums(problem, state, better[0], steps=0)
