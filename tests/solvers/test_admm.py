@@ -173,7 +173,7 @@ def test_checks_get_closer_near_the_tolerance(rng):
     steps = np.diff([0, *solution.history.iteration])
     assert solution.status is Status.CONVERGED
     assert steps[0] == 5
-    assert 4 <= steps[1] <= 5
+    assert 2 <= steps[1] <= 5
     for gap, step in zip(solution.history.gap[1:-1], steps[2:], strict=True):
         assert 1 <= step <= min(5, int(gap / 1e-4) + 2)
 
@@ -200,25 +200,36 @@ def test_a_run_that_ends_without_a_proof_is_certified_all_the_same(rng, monkeypa
     assert solution.bound <= run(ADMM(tol=1e-5), problem).objective
 
 
+def waiting(wait, gap, *, wide=False, exact=False):
+    return SimpleNamespace(wait=wait, gap=gap, wide=wide, exact=exact)
+
+
 def test_next_check_is_where_the_gap_should_be_small_enough():
     solver = ADMM(tol=1e-3)
-    state = SimpleNamespace(wait=5, gap=2.4e-2)
+    state = waiting(5, 2.4e-2)
     assert solver._pause(state, 4e-3, 0.0) == 4  # six times smaller in five iterations: four times in 3.9
     assert solver._pause(state, 1.1e-3, 0.0) == 1
     assert solver._pause(state, 2.3e-2, 0.0) == 5
-    assert solver._pause(SimpleNamespace(wait=2, gap=2e-3), 1.5e-3, 0.0) == 3
-    assert solver._pause(SimpleNamespace(wait=2, gap=1e-3), 1.5e-3, 0.0) == 1  # it has grown
+    assert solver._pause(waiting(2, 2e-3), 1.5e-3, 0.0) == 3
+    assert solver._pause(waiting(2, 1e-3), 1.5e-3, 0.0) == 1  # it has grown
 
 
 def test_second_check_comes_early_if_the_step_before_it_is_thorough():
     solver = ADMM(tol=1e-3)
-    careful, thorough = (SimpleNamespace(wait=0, gap=np.inf, wide=wide) for wide in (False, True))
+    careful, thorough = (waiting(0, np.inf, wide=wide) for wide in (False, True))
     assert solver._pause(careful, 1.5e-3, 0.0) == 4  # three of which are careful
     assert solver._pause(careful, 1e-1, 0.0) == 4
     assert solver._pause(thorough, 8e-3, 2e-3) == 2
     assert solver._pause(thorough, 1e-2, 2e-3) == 3
     assert solver._pause(thorough, 8e-3, 4e-3) == 3
     assert solver._pause(thorough, 1e-1, 4e-3) == 4
+
+
+def test_checks_are_frequent_where_steps_are_exact():
+    solver = ADMM(tol=1e-3)
+    assert solver._pause(waiting(0, np.inf, exact=True), 1e-1, 0.0) == 2
+    assert solver._pause(waiting(2, 2.4e-2, exact=True), 2e-2, 0.0) == 2
+    assert solver._pause(waiting(2, 2.4e-2, exact=True), 1.1e-3, 0.0) == 1
 
 
 def test_thorough_steps_of_a_wide_block_take_the_place_of_careful_ones(monkeypatch, rng):

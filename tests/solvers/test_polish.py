@@ -79,3 +79,11 @@ def test_a_second_step_is_taken_where_much_is_missing(monkeypatch):
         found = (SimpleNamespace(low_rank_distance=distance), 100.0, 2e-3)
         assert solver._polished(None, state, found) is found
     assert steps == [1, 2]
+
+
+def test_the_first_factor_is_computed_if_it_is_not_given(rng):
+    left, right = almost_a_chain(rng)
+    low_rank = left @ right.T
+    given, computed = polish(low_rank, left, right), polish(low_rank, None, right)
+    np.testing.assert_allclose(given[0], computed[0], atol=1e-12)
+    assert given[1] == pytest.approx(computed[1])

@@ -248,3 +248,23 @@ def test_no_block_is_tried_where_most_singular_values_are_above_the_threshold(rn
     monkeypatch.setattr("emvc.solvers._svt._unit_columns", lambda *_: pytest.fail("a block was started"))
     operator(matrix, 1.0, out)
     np.testing.assert_allclose(out, NuclearNorm().prox(matrix, 1.0), atol=1e-8)
+
+
+@pytest.mark.parametrize(("least", "rank"), [(0.75, 300), (0.9, 400)])
+def test_a_high_rank_has_one_factor_and_a_full_one_none(least, rank, rng):
+    n = 500
+    left, right = (np.linalg.qr(rng.standard_normal((n, n)))[0] for _ in range(2))
+    values = np.append(np.linspace(3.0, 1.1, rank), np.linspace(least, 0.0, n - rank))
+    matrix = left * values @ right.T
+    operator, out = SingularValueThreshold(), np.empty_like(matrix)
+    for _ in range(3):
+        assert operator(matrix, 1.0, out).rank == rank
+    assert operator.is_exact
+    np.testing.assert_allclose(out, NuclearNorm().prox(matrix, 1.0), atol=1e-8)
+    if rank > 0.7 * n:
+        assert operator.factors is None
+    else:
+        missing, vectors = operator.factors
+        assert missing is None
+        np.testing.assert_allclose(out @ vectors @ vectors.T, out, atol=1e-8)
+    assert operator.recover(matrix) == 0.0

@@ -29,7 +29,7 @@ _TINY = 1e-30
 
 
 def polish(
-    low_rank: FloatArray, left: FloatArray, right: FloatArray, steps: int = 2
+    low_rank: FloatArray, left: FloatArray | None, right: FloatArray, steps: int = 2
 ) -> tuple[FloatArray, float] | None:
     """Return a matrix near ``low_rank`` whose projection adds little to it, and its nuclear norm.
 
@@ -38,7 +38,8 @@ def polish(
     low_rank : ndarray of shape (n_samples, n_states)
         The matrix.
     left, right : ndarrays of shape (n_samples, rank) and (n_states, rank)
-        Its factors, ``low_rank = left @ right.T``; the columns of ``right`` are orthogonal.
+        Its factors, ``low_rank = left @ right.T``; the columns of ``right`` are orthogonal. Without ``left`` it is
+        computed.
     steps : int
         Number of extrapolated projections.
 
@@ -50,7 +51,8 @@ def polish(
     """
     lengths = np.linalg.norm(right, axis=0)
     kept = lengths > _NEGLIGIBLE * lengths.max(initial=0.0)
-    basis, coordinates = right[:, kept] / lengths[kept], left[:, kept] * lengths[kept]
+    basis = right[:, kept] / lengths[kept]
+    coordinates = matmul(low_rank, basis) if left is None else left[:, kept] * lengths[kept]
     total = basis.sum(axis=0)
     sums = coordinates @ total
     if sums.min() < _LEAST_SUM:

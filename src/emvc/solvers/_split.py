@@ -83,6 +83,8 @@ class SplitState:
     """Estimate of the gap at the last check."""
     wide: bool = False
     """Whether one thorough thresholding step before a check takes the place of careful ones, known at the first one."""
+    exact: bool = False
+    """Whether thresholding is exact, at several times the cost of a check."""
     unbalanced: int = 0
     """Iterations since the penalty was last reconsidered."""
 
@@ -215,7 +217,7 @@ class SplitSolver(Generic[State]):
             self._balance(state, measures)
         reducible = self._reducible(state, measures, objective)
         outlook = estimate - reducible if state.wait else estimate
-        state.wide = state.wide if state.wait else state.svt.is_wide(problem.shape[1])
+        self._survey(problem, state)
         state.wait, state.gap = self._pause(state, outlook, reducible), outlook
         state.due = state.wait
         return Check(
@@ -227,6 +229,12 @@ class SplitSolver(Generic[State]):
             done=done,
             wait=state.wait,
         )
+
+    def _survey(self, problem: Decomposition, state: State) -> None:
+        """Note how thresholding is done."""
+        if not state.wait:
+            state.wide = state.svt.is_wide(problem.shape[1])
+        state.exact = state.svt.is_exact
 
     def _presume(self, state: State) -> None:
         """Let the next measures allow for a Z that is a little too long, which otherwise takes a second pass.
@@ -264,7 +272,7 @@ class SplitSolver(Generic[State]):
             return 1
         if not state.wait:
             return min(self.check_every, self._first_wait(state, gap, reducible))
-        near = min(self.check_every, int(gap / self.tol) + 2)
+        near = min(self.check_every, _LEAST_WAIT if state.exact else self.check_every, int(gap / self.tol) + 2)
         if gap >= state.gap:  # a direction was found that had been missed
             return 1
         needed = state.wait * math.log(gap / self.tol) / math.log(state.gap / gap)
@@ -273,8 +281,11 @@ class SplitSolver(Generic[State]):
     def _first_wait(self, state: SplitState, gap: float, reducible: float) -> int:
         """Return the number of iterations from the first check to the second, which should be the last.
 
-        In front of it a wide block takes one thorough step; then it pays to look as early as that may be enough.
+        In front of it a wide block takes one thorough step; then it pays to look as early as that may be enough. Steps
+        that are exact cost several times as much as a look.
         """
+        if state.exact:
+            return _LEAST_WAIT
         if not state.wide:
             return _FIRST_WAIT
         excess = max(gap / _LOW_GAP, reducible / _LOW_REDUCIBLE) / self.tol

@@ -40,6 +40,7 @@ _ACCURATE_LIMIT = 0.1  # largest block, as a share of the columns, that is grown
 _SUBSPACE_LIMIT = 0.25  # beyond this share of the columns the Gram matrix is faster
 _ALL_OF_IT = 1500  # up to this size all eigenvectors take no longer than some
 _HIGH_RANK = 0.5  # beyond this share of the columns the result is a product with one square matrix
+_FULL_RANK = 0.7  # beyond this share factors save nothing
 _WIDE = 0.18  # beyond this share one thorough step takes less time than three careful ones
 _WIDER = 0.25  # share of random vectors that it adds
 _LOCKED = 1.3  # singular values beyond so many thresholds are almost accurate already
@@ -87,7 +88,7 @@ class SingularValueThreshold:
         self.thorough = False
         """Whether the block is widened and filtered, which is worth its cost for one call if the block is wide."""
         self._left: FloatArray | None = None
-        self._factors: tuple[FloatArray, FloatArray] | None = None
+        self._factors: tuple[FloatArray | None, FloatArray] | None = None
         self._caution = 1
         self._full = False
         self._exact = accuracy is not None
@@ -97,9 +98,17 @@ class SingularValueThreshold:
         self._try_single = accuracy is not None and accuracy >= _dense.ACCURACY
 
     @property
-    def factors(self) -> tuple[FloatArray, FloatArray] | None:
-        """Two factors of the last result, the second one with orthogonal columns, unless its rank was high."""
+    def factors(self) -> tuple[FloatArray | None, FloatArray] | None:
+        """Two factors of the last result, the second one with orthogonal columns.
+
+        Without the first one if the rank was high, None if factors would not be of much use.
+        """
         return self._factors
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the last call took all eigenvectors, and the next one will."""
+        return self._left is None and self._last_rank > 0
 
     def forget(self) -> None:
         """Make the next call exact and carry a larger block from then on: the last one was not accurate enough."""
@@ -119,10 +128,10 @@ class SingularValueThreshold:
         matrix : ndarray
             What the last call has thresholded.
         """
-        if self._left is None or self._factors is None:
+        if self._left is None or self._factors is None or self._factors[0] is None:
             return 0.0
         matrix = matrix.astype(self._left.dtype, copy=False)
-        images, vectors = (factor.astype(matrix.dtype, copy=False) for factor in self._factors)
+        images, vectors = (factor.astype(matrix.dtype, copy=False) for factor in (self._factors[0], self._factors[1]))
 
         def back(left: FloatArray) -> FloatArray:
             return np.asarray(matmul(matrix.T, left) - vectors @ (images.T @ left))
@@ -159,7 +168,8 @@ class SingularValueThreshold:
                     return result
                 values, vectors = self._by_gram(matrix, threshold)
                 if len(values) > _HIGH_RANK * matrix.shape[1]:
-                    self._factors, self._exact = None, True
+                    self._exact = True
+                    self._factors = None if len(values) > _FULL_RANK * matrix.shape[1] else (None, vectors)
                     _dense.combine(matrix, vectors, 1.0 - threshold / values, out=out)
                     return Thresholded(float(np.sum(values - threshold, dtype=np.float64)), len(values))
                 images = _dense.multiply(matrix, vectors)

@@ -252,6 +252,8 @@ class BlockState:
     objective: float = np.inf
     wait: int = 0
     gap: float = np.inf
+    wide: bool = False
+    exact: bool = False
     unbalanced: int = 0
     candidate_gram: FloatArray | None = None
     multiplier_gram: FloatArray | None = None
@@ -308,6 +310,9 @@ class BlockADMM(SplitSolver[Any]):
         state.factors, state.spectrum = threshold_gram(sum(part.gram for part in sums), step)
         state.candidate_gram = state.multiplier_gram = state.measures = None
         return state
+
+    def _survey(self, problem: Any, state: Any) -> None:
+        """Do nothing: thresholding is as cheap as it is exact."""
 
     def _presume(self, state: Any) -> None:
         """Do nothing: thresholding is exact."""
