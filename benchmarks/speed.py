@@ -165,7 +165,7 @@ def peers(python):
         return
     paper = datasets.make_paper_synthetic(random_state=0)
     cases = [("paper's synthetic", paper.views, paper.labels)]
-    cases += [(f"{k} clusters", *generated(1000, 2, n_clusters=k)) for k in (3, 5, 10)]
+    cases += [(f"{k} clusters", *generated(1000, 2, n_clusters=k)) for k in (3, 5, 10, 20)]
     cases += [("10 clusters", *generated(4000, 2))]
     for name, views, labels in cases:
         n_samples, n_clusters = len(labels), len(np.unique(labels))

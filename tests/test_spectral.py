@@ -3,6 +3,7 @@ import pytest
 import scipy.linalg
 
 from conftest import random_transitions
+from emvc import spectral
 from emvc.spectral import (
     cluster_embedding,
     leading_eigenvectors,
@@ -86,6 +87,29 @@ def test_degenerate_matrices_are_embedded_reproducibly():
     uniform = np.full((300, 300), 1 / 300)
     first, second = (spectral_embedding(uniform, 3)[0] for _ in range(2))
     np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_more_components_than_clusters(dense, rng, monkeypatch):
+    """The remaining eigenvalues are zero up to rounding, where Lanczos would go on forever."""
+    monkeypatch.setattr(spectral, "_DENSE_RESORT", 10_000 if dense else 0)
+    monkeypatch.setattr(spectral, "_RESTARTS", 5)
+    transitions, labels = blocks([100, 120, 130], leak=0.1)
+    transitions = transitions * (1.0 + 1e-8 * rng.random(transitions.shape))
+    transitions /= transitions.sum(axis=1, keepdims=True)
+    vectors, values = spectral_embedding(transitions, 12, embedding="plain")
+    assert np.all(values[:3] > 0.5)
+    np.testing.assert_allclose(values[3:], 0.0, atol=1e-6)
+    assert np.all(np.isfinite(vectors))
+    for k in range(3):
+        np.testing.assert_allclose(vectors[labels == k, :3] - vectors[labels == k, :3].mean(axis=0), 0.0, atol=1e-5)
+
+
+def test_copies_of_an_eigenvalue_are_found(rng):
+    block = rng.random((40, 40))
+    transitions = np.kron(np.eye(8), block / block.sum(axis=1, keepdims=True))
+    _, values = spectral_embedding(transitions, 8)
+    np.testing.assert_allclose(values[1:], 1.0 - 1e-3, atol=1e-8)
 
 
 def test_slowly_mixing_chain_has_an_accurate_distribution():

@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.linalg
 import scipy.sparse
-from scipy.sparse.linalg import LinearOperator, eigsh, gmres
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, gmres
 from sklearn.cluster import KMeans
 
 from emvc import kernels
@@ -30,6 +30,9 @@ from emvc._threads import threads_for_openmp
 
 TELEPORT = 1e-3
 _DENSE_LIMIT = 200  # below this size a full eigendecomposition is instant and Lanczos gains nothing
+_RESTARTS = 60  # of Lanczos; several times as many as usual
+_DENSE_RESORT = 2000  # up to this size a full eigendecomposition takes less time than the restarts that were in vain
+_LOOSE = 1e-8  # accuracy that is asked for otherwise
 _MANY_ENTRIES = 1_000_000  # of an embedding from which several threads pay in k-means
 _THIN = 0.15  # share of entries up to which products with a sparse copy are faster
 
@@ -178,21 +181,49 @@ def leading_eigenvectors(
 def _leading(
     apply: Callable[[FloatArray], FloatArray], n: int, n_components: int, *, start: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the leading eigenvectors of a symmetric operator with fixed signs, and their eigenvalues, decreasing."""
+    """Return the leading eigenvectors of a symmetric operator with fixed signs, and their eigenvalues, decreasing.
+
+    Lanczos is asked for full accuracy, because it finds copies of a multiple eigenvalue, such as those of samples that
+    fall apart into components, by what rounding does to a converged one. That never comes to an end where eigenvalues
+    differ by rounding alone, as the zeros of a chain with fewer clusters than asked for; those need no accuracy.
+    """
     if n <= _DENSE_LIMIT or n_components >= n - 1:
-        symmetric = np.column_stack([apply(column) for column in np.eye(n)])
-        values, vectors = scipy.linalg.eigh((symmetric + symmetric.T) / 2.0, subset_by_index=(n - n_components, n - 1))
+        values, vectors = _leading_dense(apply, n, n_components)
     else:
-        # A start that is neither random nor orthogonal to the leading eigenvectors.
-        values, vectors = eigsh(
-            LinearOperator((n, n), matvec=apply, dtype=np.float64),
-            n_components,
-            which="LA",
-            v0=start * (1.0 + 0.5 * np.cos(np.arange(n))),
-            **_restart_options(),
-        )
+        try:
+            values, vectors = _lanczos(apply, n, n_components, start, maxiter=_RESTARTS)
+        except ArpackNoConvergence:
+            if n <= _DENSE_RESORT:
+                values, vectors = _leading_dense(apply, n, n_components)
+            else:
+                values, vectors = _lanczos(apply, n, n_components, start, tol=_LOOSE)
     order = np.argsort(-values)
     return _fix_signs(vectors[:, order]), values[order]
+
+
+def _leading_dense(
+    apply: Callable[[FloatArray], FloatArray], n: int, n_components: int
+) -> tuple[FloatArray, FloatArray]:
+    symmetric = np.column_stack([apply(column) for column in np.eye(n)])
+    found: tuple[FloatArray, FloatArray] = scipy.linalg.eigh(
+        (symmetric + symmetric.T) / 2.0, subset_by_index=(n - n_components, n - 1)
+    )
+    return found
+
+
+def _lanczos(
+    apply: Callable[[FloatArray], FloatArray], n: int, n_components: int, start: FloatArray, **options: Any
+) -> tuple[FloatArray, FloatArray]:
+    """Return the largest eigenvalues and their eigenvectors; shifted by one, because accuracy is relative."""
+    values, vectors = eigsh(
+        LinearOperator((n, n), matvec=lambda v: apply(v) + np.ravel(v), dtype=np.float64),
+        n_components,
+        which="LA",
+        v0=start * (1.0 + 0.5 * np.cos(np.arange(n))),  # neither random nor orthogonal to the leading eigenvectors
+        **options,
+        **_restart_options(),
+    )
+    return values - 1.0, vectors
 
 
 def _restart_options() -> dict[str, Any]:

@@ -272,7 +272,9 @@ class SplitSolver(Generic[State]):
             return 1
         if not state.wait:
             return min(self.check_every, self._first_wait(state, gap, reducible))
-        near = min(self.check_every, _LEAST_WAIT if state.exact else self.check_every, int(gap / self.tol) + 2)
+        near = min(self.check_every, int(gap / self.tol) + 2)
+        if state.exact:
+            near = min(near, _LEAST_WAIT)
         if gap >= state.gap:  # a direction was found that had been missed
             return 1
         needed = state.wait * math.log(gap / self.tol) / math.log(state.gap / gap)
