@@ -398,3 +398,13 @@ def test_memory_keeps_the_decomposition(tmp_path, blobs, monkeypatch):
     monkeypatch.setattr("emvc.solvers.ADMM.step", lambda *_: pytest.fail("solved again"))
     second = EMVC(2, memory=str(tmp_path), random_state=1, embedding="plain").fit(blobs[0])
     np.testing.assert_array_equal(first.consensus_, second.consensus_)
+
+
+def test_samples_that_are_equal_in_all_views_converge(rng):
+    """Their chains agree to the last digit, and the dual bound falls steeply with the length of a multiplier."""
+    labels = rng.integers(0, 4, 320)
+    views = [rng.standard_normal((4, d))[labels] for d in (10, 20)]
+    model = EMVC(4, random_state=0, max_iter=100).fit(views)
+    assert model.status_ == "converged"
+    assert adjusted_rand_score(labels, model.labels_) == 1.0
+    assert model.rank_ == 4

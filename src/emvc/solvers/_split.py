@@ -40,6 +40,7 @@ _PRESUMED = 0.15  # share of the tolerance that it should cost if that is not me
 _FIRST_WAIT = 4  # iterations after the first look, three of which are careful
 _LEAST_WAIT, _MOST_WAIT = 2, 4  # the same if the last of them is thorough
 _LOW_GAP, _LOW_REDUCIBLE = 9.0, 3.0  # tolerances at the first look up to which the least wait will do
+_MOST_PRESUMPTIONS = 3  # measures that may presume it
 _NEAR_MISS = 2.0  # a gap of so many tolerances could be one if nothing were presumed
 _TINY = 1e-300
 
@@ -73,6 +74,8 @@ class SplitState:
     """Bound, presumed or proven, on the largest singular value of Z, by which Z is divided in a dual bound."""
     price: float = 0.0
     """By how much the dual bound has fallen for the last Z that was too large, per excess of its norm."""
+    presumptions: int = 0
+    """Measures that have presumed a Z longer than one."""
     failures: int = 0
     """Proofs of the bound that failed because the block of the thresholding step was not accurate enough."""
     wait: int = 0
@@ -239,11 +242,12 @@ class SplitSolver(Generic[State]):
     def _presume(self, state: State) -> None:
         """Let the next measures allow for a Z that is a little too long, which otherwise takes a second pass.
 
-        Not if the last gap was a near miss: where the dual bound falls faster than usual with the length of Z, the
-        gap would never reach the tolerance.
+        Not if the last gap was a near miss, nor again and again: where the dual bound falls much faster than usual with
+        the length of Z, as for samples that are equal in all views, the gap would never reach the tolerance.
         """
         state.multiplier_norm = 1.0
-        if _NEAR_MISS * self.tol < state.gap < math.inf:
+        if _NEAR_MISS * self.tol < state.gap < math.inf and state.presumptions < _MOST_PRESUMPTIONS:
+            state.presumptions += 1
             state.multiplier_norm += self._excess(state, _PRESUMED * self.tol * state.objective)
 
     def _estimate(self, problem: Decomposition, state: State) -> tuple[Measures, float, float]:
