@@ -296,7 +296,8 @@ def test_one_pass_measures_and_certifies_unless_the_multiplier_is_longer_than_pr
 
 def test_a_near_miss_is_followed_by_a_check_that_presumes_nothing():
     solver = ADMM(tol=1e-3)
-    state = SimpleNamespace(gap=np.inf, objective=50.0, price=0.0, spectrum=SimpleNamespace(nuclear_norm=5.0))
+    spectrum = SimpleNamespace(nuclear_norm=5.0)
+    state = SimpleNamespace(gap=np.inf, objective=50.0, price=0.0, spectrum=spectrum, presumptions=0)
     solver._presume(state)
     assert state.multiplier_norm == 1.0  # nothing is known yet
     state.gap = 5e-3
@@ -305,6 +306,11 @@ def test_a_near_miss_is_followed_by_a_check_that_presumes_nothing():
     state.gap = 1.2e-3
     solver._presume(state)
     assert state.multiplier_norm == 1.0
+    assert state.presumptions == 1
+    state.gap = 5e-3
+    for _ in range(3):
+        solver._presume(state)
+    assert state.multiplier_norm == 1.0  # it has been in vain too often
 
 
 def test_the_first_look_is_quick_only_where_the_gap_is_far(rng, monkeypatch):
