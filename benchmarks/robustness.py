@@ -268,5 +268,8 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    for part in options.parts.split(","):
+    parts = options.parts.split(",")
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f"unknown parts {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    for part in parts:
         PARTS[part]([name for name in options.datasets.split(",") if name], range(options.seeds))
