@@ -31,7 +31,7 @@ from emvc._threads import threads_for_openmp
 TELEPORT = 1e-3
 _DENSE_LIMIT = 200  # below this size a full eigendecomposition is instant and Lanczos gains nothing
 _RESTARTS = 60  # of Lanczos; several times as many as usual
-_DENSE_RESORT = 2000  # up to this size a full eigendecomposition takes less time than the restarts that were in vain
+_DENSE_RESORT = 1000  # up to this size a full eigendecomposition takes no longer than the restarts that were in vain
 _LOOSE = 1e-8  # accuracy that is asked for otherwise
 _MANY_ENTRIES = 1_000_000  # of an embedding from which several threads pay in k-means
 _THIN = 0.15  # share of entries up to which products with a sparse copy are faster

@@ -33,14 +33,16 @@ _GUARD_COLUMNS = 100  # and at least one per so many columns: they cost little w
 _LARGE = 2000  # from this size on several threads pay for a Cholesky factorisation
 _SMALL = 400  # up to this number of columns the Gram matrix costs less than a larger block
 _FIRST_BLOCK = 64  # vectors in the first try
-_FULL = 2.5  # mean square of the singular values over that of the threshold from which no block would be large enough
+_HOPELESS = (
+    2.5  # mean square of the singular values over that of the threshold from which no block would be large enough
+)
 _EARLY = 2  # calls in which a rank beyond the largest block is cut off
 _GROWTH = 4  # factor from one try to the next
 _ACCURATE_LIMIT = 0.1  # largest block, as a share of the columns, that is grown towards a given accuracy
 _SUBSPACE_LIMIT = 0.25  # beyond this share of the columns the Gram matrix is faster
 _ALL_OF_IT = 1500  # up to this size all eigenvectors take no longer than some
 _HIGH_RANK = 0.5  # beyond this share of the columns the result is a product with one square matrix
-_FULL_RANK = 0.7  # beyond this share factors save nothing
+_FACTORED = 0.7  # and beyond this one factors of it would save nothing
 _WIDE = 0.18  # beyond this share one thorough step takes less time than three careful ones
 _WIDER = 0.25  # share of random vectors that it adds
 _LOCKED = 1.3  # singular values beyond so many thresholds are almost accurate already
@@ -169,7 +171,7 @@ class SingularValueThreshold:
                 values, vectors = self._by_gram(matrix, threshold)
                 if len(values) > _HIGH_RANK * matrix.shape[1]:
                     self._exact = True
-                    self._factors = None if len(values) > _FULL_RANK * matrix.shape[1] else (None, vectors)
+                    self._factors = None if len(values) > _FACTORED * matrix.shape[1] else (None, vectors)
                     _dense.combine(matrix, vectors, 1.0 - threshold / values, out=out)
                     return Thresholded(float(np.sum(values - threshold, dtype=np.float64)), len(values))
                 images = _dense.multiply(matrix, vectors)
@@ -213,11 +215,11 @@ class SingularValueThreshold:
     ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """Start a block of some columns of the matrix, or add random vectors to it, until the rank fits.
 
-        Early on a rank beyond the largest block is cut off.
+        Early on a rank beyond the largest block is cut off, unless the Frobenius norm says that it is far beyond.
         """
         n_columns, most = matrix.shape[1], self._most(matrix)
         rng = np.random.default_rng(n_columns)
-        if self._left is None and self._early and np.linalg.norm(matrix) ** 2 > _FULL * n_columns * threshold**2:
+        if self._left is None and self._early and np.linalg.norm(matrix) ** 2 > _HOPELESS * n_columns * threshold**2:
             return None
         while True:
             present = 0 if self._left is None else self._left.shape[1]
@@ -386,10 +388,10 @@ def _filtered(matrix: FloatArray, block: FloatArray, threshold: float) -> FloatA
     block = block / np.maximum(lengths, _LEAST)
     fresh = np.random.default_rng(size).standard_normal((n_columns, int(_WIDER * size))).astype(block.dtype)
     block = _extended(block, fresh)
-    leading = np.append(lengths > _LOCKED * threshold, np.zeros(fresh.shape[1], dtype=bool))
-    rest = block[:, ~leading]
+    leading = np.flatnonzero(lengths > _LOCKED * threshold)
+    rest = np.delete(block, leading, axis=1)
     gram = gram_matrix(matrix)
-    locked = _orthonormalize(_unit_columns(matmul(gram, block[:, leading]))) if leading.any() else None
+    locked = _orthonormalize(_unit_columns(matmul(gram, block[:, leading]))) if len(leading) else None
     if locked is not None:  # project them out on both sides
         rest -= matmul(locked, matmul(locked.T, rest))
         image = matmul(gram, locked)
