@@ -259,3 +259,15 @@ def test_two_step_overlap_equals_matrix_products(seed, n):
     expected = np.minimum(*steps).sum(axis=1)
     found = neighbors.two_step_overlap(neighbors.compress(own), neighbors.compress(others))
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 150), teleport=st.sampled_from([0.0, 1e-3, 0.5]))
+@settings(max_examples=40, deadline=None)
+def test_symmetric_operator_equals_plain_version(seed, n, teleport):
+    rng = np.random.default_rng(seed)
+    chain = rng.random((n, n)) + 1e-3
+    chain /= chain.sum(axis=1, keepdims=True)
+    root = np.sqrt(rng.dirichlet(np.ones(n)) + 1e-6)
+    jumping = np.diag(root) @ ((1 - teleport) * chain + teleport / n) @ np.diag(1 / root)
+    found = neighbors.symmetric_chain(chain, root, teleport)
+    np.testing.assert_allclose(found, (jumping + jumping.T) / 2, rtol=1e-12, atol=1e-14)

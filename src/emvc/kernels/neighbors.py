@@ -1,4 +1,4 @@
-"""Fused passes over distance and neighbour matrices, one row at a time and in parallel.
+"""Fused passes over distances, neighbours and chains, a row or a tile at a time and in parallel.
 
 Only the neighbours of a sample, a few per cent of a row, are exponentiated and multiplied. Every row is handled by one
 task in a fixed order, so the result does not depend on the number of threads.
@@ -319,3 +319,35 @@ def _to_transitions(affinity: Any, out: Any, first: int, last: int) -> None:
 def to_transitions(affinity: FloatArray, out: FloatArray) -> None:
     """Write rows divided by their sums to ``out``, and the uniform distribution for rows of zeros."""
     run_ranges(partial(_to_transitions, affinity, out), len(affinity), least=_ROWS)
+
+
+@njit(cache=True, nogil=True)
+def _symmetric_chain(
+    transitions: Any, root: Any, inverse: Any, keep: float, jump: float, out: Any, first: int, last: int
+) -> None:
+    n = transitions.shape[0]
+    for tile in range(first, last):
+        for other in range(tile + 1):
+            for i in range(tile * _TILE, min((tile + 1) * _TILE, n)):
+                for j in range(other * _TILE, min((other + 1) * _TILE, i + 1)):
+                    outward = root[i] * inverse[j] * (keep * transitions[i, j] + jump)
+                    inward = root[j] * inverse[i] * (keep * transitions[j, i] + jump)
+                    out[i, j] = out[j, i] = 0.5 * (outward + inward)
+
+
+def symmetric_chain(transitions: FloatArray, root: FloatArray, teleport: float) -> FloatArray:
+    """Return the symmetric operator of a chain with teleportation (`emvc.spectral`).
+
+    Parameters
+    ----------
+    transitions : ndarray of shape (n, n)
+        The chain.
+    root : ndarray of shape (n,)
+        Square root of its stationary distribution.
+    teleport : float
+        Probability of a jump to a random state.
+    """
+    out = np.empty_like(transitions)
+    work = partial(_symmetric_chain, transitions, root, 1.0 / root, 1.0 - teleport, teleport / len(root), out)
+    run_ranges(work, -(-len(root) // _TILE))
+    return out
