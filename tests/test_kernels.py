@@ -8,7 +8,7 @@ import oracles
 from conftest import random_transitions
 from emvc._array import column_norms, row_norms
 from emvc._threads import use_threads
-from emvc.kernels import fused, neighbors, reference
+from emvc.kernels import fused, neighbors, reference, seeding
 from emvc.problem import Problem
 from emvc.prox import NuclearNorm, shrinkage
 from emvc.solvers import ADMM, run
@@ -271,3 +271,45 @@ def test_symmetric_operator_equals_plain_version(seed, n, teleport):
     jumping = np.diag(root) @ ((1 - teleport) * chain + teleport / n) @ np.diag(1 / root)
     found = neighbors.symmetric_chain(chain, root, teleport)
     np.testing.assert_allclose(found, (jumping + jumping.T) / 2, rtol=1e-12, atol=1e-14)
+
+
+def assert_seeds(points, weights, draws, chosen):
+    """Assert that every centre is the best of those drawn, by definition; two may be equally good."""
+    nearest = np.full(len(points), np.inf)
+    for number, uniforms in enumerate(draws):
+        masses = np.cumsum(weights * nearest if number else weights)
+        candidates = np.searchsorted(masses, uniforms[: None if number else 1] * masses[-1], side="right")
+        assert chosen[number] in candidates
+        added = ((points - points[[chosen[number], *candidates]][:, None]) ** 2).sum(axis=2)
+        sums = (weights * np.minimum(nearest, added)).sum(axis=1)
+        assert sums[0] <= sums.min() * (1 + 1e-12)
+        nearest = np.minimum(nearest, added[0])
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(8, 60), n_columns=st.integers(1, 5), weighted=st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_seeds_are_the_best_of_those_drawn(seed, n, n_columns, weighted):
+    rng = np.random.default_rng(seed)
+    points = rng.standard_normal((n, n_columns))
+    weights = rng.random(n) * (np.arange(n) >= 3) if weighted else np.ones(n)
+    found = seeding.seed(points, 4, 3, np.random.default_rng(seed), weights if weighted else None)
+    draws = np.random.default_rng(seed).random((3, 4, 3))
+    for start in range(3):
+        assert_seeds(points, weights, draws[start], found[start])
+
+
+def test_seeds_do_not_depend_on_threads(rng):
+    points = rng.standard_normal((300, 4))
+    found = []
+    for number in (1, 2):
+        with use_threads(number):
+            found.append(seeding.seed(points, 5, 20, np.random.default_rng(0)))
+    np.testing.assert_array_equal(*found)
+
+
+def test_seeds_of_few_distinct_samples():
+    points = np.repeat(np.eye(3), 4, axis=0)
+    found = seeding.seed(points, 5, 10, np.random.default_rng(0))
+    assert ((found >= 0) & (found < 12)).all()
+    for start in found:
+        assert len(np.unique(points[start], axis=0)) == 3

@@ -34,6 +34,7 @@ _DENSE_LIMIT = 200  # below this size a full eigendecomposition is instant and L
 _RESTARTS = 60  # of Lanczos; several times as many as usual
 _DENSE_RESORT = 1000  # up to this size a full eigendecomposition takes no longer than the restarts that were in vain
 _LOOSE = 1e-8  # accuracy that is asked for otherwise
+_FEW_COLUMNS = 32  # of an embedding up to which all starts of k-means are found at once
 _MANY_ENTRIES = 1_000_000  # of an embedding from which several threads pay in k-means
 _THIN = 0.15  # share of entries up to which products with a sparse copy are faster
 
@@ -260,7 +261,15 @@ def cluster_embedding(
 ) -> IntArray:
     """Run k-means with ``n_init`` starts and number the clusters in the order in which they appear."""
     seed = int(rng.integers(2**31 - 1))
-    means = KMeans(n_clusters, n_init=n_init, random_state=seed)
+    start: Any = "k-means++"
+    if embedding.shape[1] <= _FEW_COLUMNS:
+        starts = iter(kernels.seeding.seed(embedding, n_clusters, n_init, np.random.default_rng(seed), weights))
+
+        def start(points: FloatArray, n_clusters: int, random_state: Any) -> FloatArray:
+            del n_clusters, random_state
+            return np.asarray(points[next(starts)])
+
+    means = KMeans(n_clusters, init=start, n_init=n_init, random_state=seed)
     with threads_for_openmp(embedding.size, least=_MANY_ENTRIES):
         labels = means.fit(embedding, sample_weight=weights).labels_
     return number_by_appearance(labels)
