@@ -70,6 +70,9 @@ def test_fused_evaluation_equals_reference(seed, n_views, n, m, groups):
         # An iterate of the bound that meets a row of the data has a direction of rounding.
         tolerance = 1e-3 if name == "bound" else 1e-12
         np.testing.assert_allclose(getattr(got, name), value, rtol=tolerance, atol=tolerance)
+    alone = fused.measure(*(state[name] for name in ("transitions", "low_rank", "observed_rows", "observed_columns")))
+    for name, value in alone._asdict().items():
+        np.testing.assert_allclose(value, getattr(expected, name), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -21,12 +21,15 @@ def almost_a_chain(rng, n=120, rank=6, noise=0.02):
 def test_polished_rows_stay_in_their_space_and_are_almost_stochastic(rng, dtype):
     left, right = (factor.astype(dtype) for factor in almost_a_chain(rng))
     low_rank = left @ right.T
-    better, norm = polish(low_rank, left, right)
+    polished = polish(low_rank, left, right)
+    better = polished.matrix
     tolerance = 1e-10 if dtype is np.float64 else 1e-4
     np.testing.assert_allclose(better.sum(axis=1), 1.0, atol=tolerance)
     basis = np.linalg.qr(right.astype(float))[0]
     np.testing.assert_allclose(better @ basis @ basis.T, better, atol=tolerance)
-    assert norm == pytest.approx(NuclearNorm().value(better.astype(float)), rel=1e-5)
+    norm = NuclearNorm().value(better.astype(float))
+    assert polished.nuclear_norm() == pytest.approx(norm, rel=1e-5)
+    assert norm * (1 - 1e-6) <= polished.norm_bound() <= norm * (1 + 1e-3)
     assert -better.min() < -0.2 * low_rank.min()
     added = [Simplex().prox(matrix.astype(float), 1.0) - matrix for matrix in (low_rank, better)]
     before, after = map(NuclearNorm().value, added)
@@ -44,8 +47,8 @@ def test_factors_of_length_zero_count_for_nothing(rng):
     left, right = almost_a_chain(rng)
     padded = [np.hstack([factor, np.zeros((len(factor), 1))]) for factor in (left, right)]
     plain, padded = polish(left @ right.T, left, right), polish(left @ right.T, *padded)
-    np.testing.assert_allclose(padded[0], plain[0], atol=1e-12)
-    assert padded[1] == pytest.approx(plain[1])
+    np.testing.assert_allclose(padded.matrix, plain.matrix, atol=1e-12)
+    assert padded.nuclear_norm() == pytest.approx(plain.nuclear_norm())
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -85,5 +88,5 @@ def test_the_first_factor_is_computed_if_it_is_not_given(rng):
     left, right = almost_a_chain(rng)
     low_rank = left @ right.T
     given, computed = polish(low_rank, left, right), polish(low_rank, None, right)
-    np.testing.assert_allclose(given[0], computed[0], atol=1e-12)
-    assert given[1] == pytest.approx(computed[1])
+    np.testing.assert_allclose(given.matrix, computed.matrix, atol=1e-12)
+    assert given.nuclear_norm() == pytest.approx(computed.nuclear_norm())

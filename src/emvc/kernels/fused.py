@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from emvc._array import FloatArray
 from emvc._threads import run_ranges
-from emvc.kernels.reference import FIT_STEPS, LEAST_NORM, MOMENTUM, EntrywiseEvaluation, Evaluation
+from emvc.kernels.reference import FIT_STEPS, LEAST_NORM, MOMENTUM, EntrywiseEvaluation, Evaluation, Measurement
 
 _BLOCK = 32  # rows handled by one task; fixed, because it sets the order of summation
 _NEWTON_STEPS = 64  # far above the handful that occurs; the iteration ends by itself
@@ -213,6 +213,59 @@ def _alm_sweep(
             sums[0, i], sums[1, i] = total, residual
 
 
+@njit(cache=True, fastmath=True)
+def _feasible_row(row: Any, out: Any) -> tuple[float, float]:
+    """Project a row onto the simplex; return what is subtracted, and the squared norm of what would be negative."""
+    theta, clipped = _simplex_threshold(row, 0.0), 0.0
+    for j in range(row.shape[0]):
+        value = row[j] - theta
+        out[j] = max(value, 0.0)
+        clipped += min(value, 0.0) ** 2
+    return theta, clipped
+
+
+@njit(cache=True, fastmath=True)
+def _add_errors(
+    transitions: Any,
+    point: Any,
+    observed_rows: Any,
+    observed_columns: Any,
+    row_squares: Any,
+    column_squares: Any,
+    i: int,
+) -> None:
+    """Add the squared errors of a row to those of the columns, and set those of the row."""
+    for k in range(transitions.shape[0]):
+        seen, total = observed_rows[k, i], 0.0
+        for j in range(point.shape[0]):
+            square = seen * (observed_columns[k, j] * (transitions[k, i, j] - point[j])) ** 2
+            total += square
+            column_squares[k, j] += square
+        row_squares[k, i] = total
+
+
+@njit(cache=True, fastmath=True, nogil=True)
+def _measure(
+    transitions: Any,
+    low_rank: Any,
+    observed_rows: Any,
+    observed_columns: Any,
+    row_squares: Any,
+    column_squares: Any,
+    sums: Any,
+    first: int,
+    last: int,
+) -> None:
+    n, m = low_rank.shape
+    for block in range(first, last):
+        row, point = np.empty(m), np.empty(m)
+        for i in range(block * _BLOCK, min((block + 1) * _BLOCK, n)):
+            for j in range(m):
+                row[j] = low_rank[i, j]
+            sums[0, i], sums[1, i] = _feasible_row(row, point)
+            _add_errors(transitions, point, observed_rows, observed_columns, row_squares, column_squares[block], i)
+
+
 @njit(cache=True, fastmath=True, nogil=True)
 def _evaluate(  # noqa: PLR0912, PLR0915
     transitions: Any,
@@ -243,23 +296,15 @@ def _evaluate(  # noqa: PLR0912, PLR0915
             for j in range(m):
                 slope[j] = low_rank[i, j]
                 cost[j] = low_rank_weight * (low_rank_point[i, j] - low_rank[i, j])
-            theta = _simplex_threshold(slope, 0.0)
-            shift, clipped, low, groups = theta, 0.0, 0.0, 0.0
+            theta, clipped = _feasible_row(slope, point)
+            shift, low, groups = theta, 0.0, 0.0
             for j in range(m):
-                value = max(slope[j] - theta, 0.0)
-                clipped += min(slope[j] - theta, 0.0) ** 2
                 low += (consensus[i, j] - slope[j]) ** 2
-                point[j] = value
-                previous[j] = value
+                previous[j] = point[j]
+            _add_errors(transitions, point, observed_rows, observed_columns, row_squares, column_squares[block], i)
             for k in range(n_views):
-                seen, total = observed_rows[k, i], 0.0
                 for j in range(m):
-                    value = observed_columns[k, j] * transitions[k, i, j]
-                    square = seen * (value - observed_columns[k, j] * point[j]) ** 2
-                    total += square
-                    column_squares[block, k, j] += square
-                    data[k, j] = value
-                row_squares[k, i] = total
+                    data[k, j] = observed_columns[k, j] * transitions[k, i, j]
             fixed = 0.0
             for k in range(column_points.shape[0]):
                 seen = observed_rows[k, i]
@@ -534,6 +579,19 @@ def evaluate(
         low_rank_residual=float(low),
         group_residual=float(groups),
     )
+
+
+def measure(
+    transitions: FloatArray, low_rank: FloatArray, observed_rows: FloatArray, observed_columns: FloatArray
+) -> Measurement:
+    """Return the errors at the projection of a low-rank matrix and what it adds (see `reference.measure`)."""
+    n_views, n_samples, n_states = transitions.shape
+    row_squares = np.empty((n_views, n_samples))
+    column_squares = np.zeros((_n_blocks(n_samples), n_views, n_states))
+    sums = np.empty((2, n_samples))
+    work = partial(_measure, transitions, low_rank, observed_rows, observed_columns, row_squares, column_squares, sums)
+    run_ranges(work, len(column_squares))
+    return Measurement(np.sqrt(row_squares), np.sqrt(column_squares.sum(axis=0)), sums[0], np.sqrt(sums[1]))
 
 
 def entrywise_sweep(

@@ -19,6 +19,15 @@ LEAST_NORM = 1e-12
 """Shorter errors are as good as none."""
 
 
+class Measurement(NamedTuple):
+    """The part of an `Evaluation` that depends on the low-rank copy alone; the fields have the same meaning."""
+
+    row_norms: Array
+    column_norms: Array
+    shifts: Array
+    clipped: Array
+
+
 class Evaluation(NamedTuple):
     """Sums over the data that the objective, the dual bound and the residuals are made of.
 
@@ -278,8 +287,7 @@ def evaluate(
     group_residual = xp.sum((errors[:n_rows, ...] - rows * row_points) ** 2)
     group_residual = group_residual + xp.sum((errors[:n_columns, ...] - columns * column_points) ** 2)
 
-    shifts = xp.zeros(low_rank.shape[0], dtype=low_rank.dtype)
-    candidate = project_simplex(low_rank, shifts)
+    candidate = project_simplex(low_rank)
     multipliers = (1.0 - columns) * column_points
     cost = low_rank_weight * (low_rank_point - low_rank) - xp.sum(multipliers, axis=0)
     fixed = xp.sum(xp.sum(multipliers * transitions[:n_columns, ...], axis=2), axis=0)
@@ -298,15 +306,36 @@ def evaluate(
         moved = project_simplex(point - step[:, None] * slope)
         point, last = xp.clip(moved + MOMENTUM * (moved - last), 0.0), moved
 
-    errors = transitions - candidate[None, ...]
+    found = measure(transitions, low_rank, observed_rows, observed_columns)
     return Evaluation(
-        row_norms=xp.sqrt(xp.sum(seen * errors**2, axis=2)),
-        column_norms=xp.sqrt(xp.sum(seen * errors**2, axis=1)),
-        shifts=shifts,
-        clipped=xp.sqrt(xp.sum((candidate - low_rank + shifts[:, None]) ** 2, axis=1)),
+        *found,
         bound=float(xp.sum(best)),
         low_rank_residual=float(xp.sum((consensus - low_rank) ** 2)),
         group_residual=float(group_residual),
+    )
+
+
+def measure(transitions: Array, low_rank: Array, observed_rows: Array, observed_columns: Array) -> Measurement:
+    """Return the errors at the projection of a low-rank matrix onto the simplex, and what the projection adds.
+
+    Parameters
+    ----------
+    transitions : array of shape (n_views, n_samples, n_states)
+        The data.
+    low_rank : array of shape (n_samples, n_states)
+        The matrix.
+    observed_rows, observed_columns : array of shape (n_views, n_samples) and (n_views, n_states)
+        Ones where the data are observed, zeros elsewhere.
+    """
+    xp = namespace(transitions)
+    shifts = xp.zeros(low_rank.shape[0], dtype=low_rank.dtype)
+    candidate = project_simplex(low_rank, shifts)
+    squares = observed_rows[:, :, None] * observed_columns[:, None, :] * (transitions - candidate[None, ...]) ** 2
+    return Measurement(
+        row_norms=xp.sqrt(xp.sum(squares, axis=2)),
+        column_norms=xp.sqrt(xp.sum(squares, axis=1)),
+        shifts=shifts,
+        clipped=xp.sqrt(xp.sum((candidate - low_rank + shifts[:, None]) ** 2, axis=1)),
     )
 
 

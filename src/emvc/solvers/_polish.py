@@ -13,6 +13,8 @@ here, one takes away nine tenths, and two almost all.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from emvc._array import FloatArray
@@ -28,10 +30,31 @@ _NEGLIGIBLE = 1e-7  # factors this short, relative to the longest, count for not
 _TINY = 1e-30
 
 
-def polish(
-    low_rank: FloatArray, left: FloatArray | None, right: FloatArray, steps: int = 2
-) -> tuple[FloatArray, float] | None:
-    """Return a matrix near ``low_rank`` whose projection adds little to it, and its nuclear norm.
+@dataclass(frozen=True)
+class Polished:
+    """A matrix and its factors, ``matrix = coordinates @ basis.T``."""
+
+    matrix: FloatArray
+    coordinates: FloatArray
+    basis: FloatArray
+
+    def norm_bound(self) -> float:
+        """Return an upper bound on the nuclear norm, the sum over all pairs of columns.
+
+        The factors of the matrix that was polished are singular vectors, and it has moved little: a tenth of a per
+        mille above the norm at most, and no decomposition.
+        """
+        lengths = [np.sqrt(np.einsum("ij,ij->j", x, x, dtype=np.float64)) for x in (self.coordinates, self.basis)]
+        return float(lengths[0] @ lengths[1])
+
+    def nuclear_norm(self) -> float:
+        """Return the nuclear norm, also if the basis is orthonormal to rounding only."""
+        factor = np.linalg.cholesky(gram_matrix(self.basis.astype(np.float64)))
+        return gram_nuclear_norm(gram_matrix(self.coordinates.astype(np.float64) @ factor))
+
+
+def polish(low_rank: FloatArray, left: FloatArray | None, right: FloatArray, steps: int = 2) -> Polished | None:
+    """Return a matrix near ``low_rank`` whose projection adds little to it, or None if a row sums to far less than one.
 
     Parameters
     ----------
@@ -42,12 +65,6 @@ def polish(
         computed.
     steps : int
         Number of extrapolated projections.
-
-    Returns
-    -------
-    polished : ndarray, same shape
-    nuclear_norm : float
-        None instead of both if a row is too far from summing to one.
     """
     lengths = np.linalg.norm(right, axis=0)
     kept = lengths > _NEGLIGIBLE * lengths.max(initial=0.0)
@@ -84,10 +101,4 @@ def polish(
             return None
         coordinates /= sums[:, None]
         matmul(coordinates, basis.T, out=work)
-    return work, _nuclear_norm(coordinates, basis)
-
-
-def _nuclear_norm(coordinates: FloatArray, basis: FloatArray) -> float:
-    """Return the nuclear norm of ``coordinates @ basis.T``, also if the basis is orthonormal to rounding only."""
-    factor = np.linalg.cholesky(gram_matrix(basis.astype(np.float64)))
-    return gram_nuclear_norm(gram_matrix(coordinates.astype(np.float64) @ factor))
+    return Polished(work, coordinates, basis)

@@ -42,7 +42,7 @@ import numpy as np
 
 from emvc import kernels
 from emvc._array import FloatArray
-from emvc.kernels.reference import FIT_STEPS, Evaluation
+from emvc.kernels.reference import FIT_STEPS, Evaluation, Measurement
 from emvc.problem import Problem
 from emvc.prox import shrinkage
 from emvc.solvers._polish import polish
@@ -52,6 +52,7 @@ _FAR = 30.0  # a gap of so many tolerances at a quick first look is more than on
 _CLOSE = 0.85  # a gap of so many tolerances leaves too little for the proof
 _WORTHWHILE = 0.3  # tolerances that polishing must be expected to take from the gap
 _POLISHED = 0.9  # share of what projection adds that polishing takes away
+_BOUNDED = 0.2  # tolerances that the bound on the nuclear norm of a polished candidate may cost
 _LOOSE = 10.0  # about so many times as large as at a thorough look
 
 _Arrays = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
@@ -148,18 +149,23 @@ class ADMM(SplitSolver[ADMMState]):
         better = polish(state.low_rank, *state.svt.factors, steps=1 if little else 2)
         if better is None:
             return found
-        sums = self._sums(problem, state, better[0], steps=0)
-        state.candidate, state.candidate_norm = better
+        sums = kernels.fused.measure(problem.transitions, better.matrix, *state.observed)
         measures = replace(
             found[0],
             error_penalty=self._error_penalty(problem, sums),
             low_rank_distance=projection_norm(problem.shape[1], sums.shifts, sums.clipped),
         )
-        objective = self._upper_bound(problem, state, measures)
+        state.candidate = better.matrix
+        for norm in (better.norm_bound, better.nuclear_norm):
+            state.candidate_norm = norm()
+            objective = self._upper_bound(problem, state, measures)
+            gap = self._gap(state, measures, objective)
+            if gap <= self.tol or gap > (1.0 + _BOUNDED) * self.tol:
+                break  # the norm itself would not make the difference
         if objective >= found[1]:
             state.candidate = None
             return found
-        return measures, objective, self._gap(state, measures, objective)
+        return measures, objective, gap
 
     def _reducible(self, state: ADMMState, measures: Measures, objective: float) -> float:
         """Return the share of the objective that projection adds, which polishing takes away for the most part."""
@@ -169,7 +175,14 @@ class ADMM(SplitSolver[ADMMState]):
 
     def _measure(self, problem: Problem, state: ADMMState) -> Measures:
         weights = problem.weights
-        sums = self._sums(problem, state, state.low_rank, steps=0 if state.hasty else FIT_STEPS)
+        sums = kernels.fused.evaluate(
+            problem.transitions,
+            *state.arrays,
+            *state.observed,
+            row_weights=problem.beta * problem.weights / state.multiplier_scale,
+            low_rank_weight=state.low_rank_factor,
+            steps=0 if state.hasty else FIT_STEPS,
+        )
         # A group that is shortened but not to zero has a multiplier of full length; the others are at most as long.
         squares = (weights / state.penalty) ** 2
         full = 0.0
@@ -184,19 +197,7 @@ class ADMM(SplitSolver[ADMMState]):
             error_residual=sums.group_residual,
         )
 
-    def _sums(self, problem: Problem, state: ADMMState, low_rank: FloatArray, steps: int) -> Evaluation:
-        """Return sums over the data for a low-rank matrix; the dual bound makes sense for that of the state only."""
-        arrays = (*state.arrays[:2], low_rank, *state.arrays[3:])
-        return kernels.fused.evaluate(
-            problem.transitions,
-            *arrays,
-            *state.observed,
-            row_weights=problem.beta * problem.weights / state.multiplier_scale,
-            low_rank_weight=state.low_rank_factor,
-            steps=steps,
-        )
-
-    def _error_penalty(self, problem: Problem, sums: Evaluation) -> float:
+    def _error_penalty(self, problem: Problem, sums: Evaluation | Measurement) -> float:
         """Return the penalty on the errors."""
         groups = problem.beta * sums.row_norms.sum(axis=1) + problem.lam * sums.column_norms.sum(axis=1)
         return float(problem.weights @ groups)
