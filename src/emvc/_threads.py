@@ -249,13 +249,15 @@ def gram(matrix: FloatArray) -> FloatArray:
     n_columns = matrix.shape[1]
     parts = min(_MOST_PARTS, n_columns // _LEAST_ROWS)
     if parts < 2:
-        return np.asarray(matrix.T @ matrix)  # half of it as well, since NumPy sees what it is
+        return np.asarray(matrix.T @ matrix)
     out = np.empty((n_columns, n_columns), dtype=matrix.dtype)
     edges = _edges(n_columns, parts)
 
     def multiply(part: int) -> None:
-        own = slice(edges[part], edges[part + 1])
-        np.matmul(matrix[:, own].T, matrix[:, edges[part] :], out=out[own, edges[part] :])
+        own, rest = slice(edges[part], edges[part + 1]), slice(edges[part + 1], None)
+        columns = matrix[:, own]
+        out[own, own] = columns.T @ columns  # half of it, since NumPy sees what it is
+        np.matmul(columns.T, matrix[:, rest], out=out[own, rest])
 
     def mirror(part: int) -> None:
         own = slice(edges[part], edges[part + 1])

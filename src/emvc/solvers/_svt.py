@@ -540,17 +540,17 @@ def gram_norm_bound(gram: FloatArray, candidates: Sequence[float] = _NORMS) -> f
         bound = candidate * (1.0 + rounding)
         np.fill_diagonal(shifted, diagonal + bound**2)
         with threads_for_blas(len(gram), least=_LARGE):
-            # The transpose is in the order that LAPACK wants; only the lower triangle of the original is touched.
-            failed = factorize(shifted.T, lower=0, overwrite_a=1, clean=0)[1]
+            # The transpose is in the order that LAPACK wants; only the upper triangle of the original is touched.
+            failed = factorize(shifted.T, lower=1, overwrite_a=1, clean=0)[1]
         if not failed:
             return bound
     return None
 
 
 def _mirror(matrix: FloatArray) -> None:
-    """Copy the upper triangle of a square matrix to the lower one, some rows at a time."""
+    """Copy the lower triangle of a square matrix to the upper one, some rows at a time."""
     for start in range(0, len(matrix), _MIRRORED_ROWS):
         rows = slice(start, min(start + _MIRRORED_ROWS, len(matrix)))
-        matrix[rows, :start] = matrix[:start, rows].T
-        block = np.triu(matrix[rows, rows])
-        matrix[rows, rows] = block + np.triu(block, 1).T
+        matrix[:start, rows] = matrix[rows, :start].T
+        block = np.tril(matrix[rows, rows])
+        matrix[rows, rows] = block + np.tril(block, -1).T
