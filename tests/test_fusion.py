@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from emvc import fusion
 from emvc.fusion import JOINT_SHARE, Distances, fuse, joint_distances, view_quality
 from emvc.graphs import local_graph, squared_distances, transition_matrix
 
@@ -86,6 +87,18 @@ def test_joint_distances_are_the_mean_of_those_at_hand():
     nobody = np.array([[True, False], [True, False], [False, True]])
     joint = joint_distances([one, other], nobody, np.ones(2))
     assert joint[0, 2] == joint[1, 2] > joint[0, 1]
+
+
+@pytest.mark.parametrize("n_views", [2, 3])
+def test_few_incomplete_samples_are_treated_as_many_would_be(n_views, rng, monkeypatch):
+    views, _ = make_views(rng, n_views=n_views)
+    observed = np.ones((120, n_views), dtype=bool)
+    observed[7, 0] = observed[[3, 50], 1] = False
+    few = run_fuse(views, observed)
+    monkeypatch.setattr(fusion, "_FEW_INCOMPLETE", -1.0)
+    many = run_fuse(views, observed)
+    np.testing.assert_allclose(few.transitions, many.transitions, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(few.quality, many.quality, rtol=1e-12)
 
 
 def test_mean_of_fewer_distances_is_shrunk_so_that_neighbours_are_fairly_shared(rng):

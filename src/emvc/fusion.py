@@ -20,15 +20,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from emvc._array import BoolArray, FloatArray
+from emvc._array import BoolArray, FloatArray, IntArray
 from emvc._threads import matmul
 from emvc.graphs import by_rows, local_graph, transition_matrix, weighted_mean, weighted_sum
 from emvc.screening import (
     CONTRAST_SPREAD,
-    between_observed,
     contrast,
     disagreement,
     find_mismatches,
@@ -48,6 +48,7 @@ LEAST_SPREAD = 0.05
 """Least spread of the disagreement of a view."""
 
 _CORRELATION_SAMPLES = 400
+_FEW_INCOMPLETE = 0.1  # share of samples that are missing from some view
 
 
 @dataclass
@@ -161,7 +162,7 @@ def fuse(
     extra = 1 if distances is not None else 0
     transitions = np.empty((n_views + extra, n_samples, n_samples))
     for k, affinity in enumerate(affinities):
-        transition_matrix(between_observed(affinity, observed[:, k]), out=transitions[k])
+        _to_chain(affinity, observed[:, k], transitions[k])
     share = distances.share(observed) if distances is not None else 0.0
     own = transitions[:n_views]
     scores = disagreement(own, observed)
@@ -171,7 +172,8 @@ def fuse(
         mismatched = spare_the_many(find_mismatches(contrasts))
         observed = observed & ~mismatched
         for k in map(int, np.flatnonzero(mismatched.any(axis=0))):
-            transition_matrix(between_observed(own[k], observed[:, k]), out=own[k])
+            chain = own[k]
+            _to_chain(chain, observed[:, k], chain)
 
     quality = view_quality(own, observed, n_clusters) if weigh and n_views > 1 else np.ones(n_views)
     weights = _weights(quality)
@@ -187,6 +189,17 @@ def fuse(
     masks = np.ones((n_views + extra, n_samples))
     masks[:n_views] = observed.T
     return Chains(transitions, masks, weights * len(weights) / weights.sum(), quality, scores, contrasts, mismatched)
+
+
+def _to_chain(affinity: FloatArray, observed: BoolArray, out: FloatArray) -> None:
+    """Write the chain between the samples that are observed to ``out``."""
+    if not observed.all():
+        if out is not affinity:
+            out[...] = affinity
+        out[~observed] = 0.0
+        out[:, ~observed] = 0.0
+        affinity = out
+    transition_matrix(affinity, out=out)
 
 
 def standard_disagreement(scores: FloatArray, observed: BoolArray) -> FloatArray:
@@ -254,13 +267,27 @@ class JointScale:
         Distances that involve a sample which the view does not show are ignored; pairs that share no view get NaN.
         """
         used = np.flatnonzero(self.weights > 0)
-        if len(used) and rows[:, used].all() and columns[:, used].all() and self.factors is None:
+
+        def average_of_all() -> FloatArray:
             shares = self.weights[used] / self.weights[used].sum()
             return weighted_sum([distances[int(k)] for k in used], shares / self.means[used])
+
+        if len(used) and rows[:, used].all() and columns[:, used].all() and self.factors is None:
+            return average_of_all()
+
+        def average(some: Any, others: Any) -> FloatArray:
+            parts = [squares[some][:, others] for squares in distances]
+            return self._average(parts, rows[some], columns[others])
+
+        some, others = _incomplete(rows), _incomplete(columns)
+        if len(used) and _are_few(some, rows) and _are_few(others, columns):
+            total = average_of_all()
+            total[some], total[:, others] = average(some, slice(None)), average(slice(None), others)
+            return total
         total = np.empty((len(rows), len(columns)))
 
         def fill(part: slice) -> None:
-            total[part] = self._average([squares[part] for squares in distances], rows[part], columns)
+            total[part] = average(part, slice(None))
 
         by_rows(fill, len(rows))
         return total
@@ -350,18 +377,37 @@ def _observed_mean(transitions: FloatArray, observed: BoolArray, weights: FloatA
     """Return the mean chain over the views that show both samples, row-stochastic."""
     if observed.all():
         return weighted_mean(transitions, weights)
-    n_samples = len(observed)
-    total, seen = np.empty((n_samples, n_samples)), weights * observed
+    seen = weights * observed
 
-    def fill(rows: slice) -> None:
-        part = np.zeros((len(observed[rows]), n_samples))
+    def average(rows: Any, columns: Any) -> FloatArray:
+        count = seen[rows] @ observed[columns].T
+        part = np.zeros(count.shape)
         for k, chain in enumerate(transitions):
-            part += chain[rows] * seen[rows, k, None] * observed[:, k]
-        count = seen[rows] @ observed.T
-        total[rows] = part / np.where(count > 0, count, 1.0)
+            part += chain[rows][:, columns] * seen[rows, k, None] * observed[columns, k]
+        return np.asarray(part / np.where(count > 0, count, 1.0))
 
-    by_rows(fill, n_samples)
-    return transition_matrix(total)
+    some = _incomplete(observed)
+    if _are_few(some, observed):
+        total = weighted_mean(transitions, weights)
+        total[some], total[:, some] = average(some, slice(None)), average(slice(None), some)
+    else:
+        total = np.empty(transitions.shape[1:])
+
+        def fill(rows: slice) -> None:
+            total[rows] = average(rows, slice(None))
+
+        by_rows(fill, len(total))
+    return transition_matrix(total, out=total)
+
+
+def _incomplete(observed: BoolArray) -> IntArray:
+    """Return the samples that some view does not show."""
+    return np.flatnonzero(~np.asarray(observed.all(axis=1)))
+
+
+def _are_few(some: IntArray, observed: BoolArray) -> bool:
+    """Return whether it pays to treat these samples apart from the others."""
+    return len(some) <= _FEW_INCOMPLETE * len(observed)
 
 
 def _complete(chain: FloatArray, observed: BoolArray, guess: FloatArray) -> None:

@@ -100,7 +100,7 @@ def prepare(
             if affinity == "local":
                 squares = graphs.squared_distances(scaled)
                 if distances is not None:
-                    distances.squares.append(_scatter(squares.copy(), inside, len(kept)))
+                    distances.squares.append(_scatter(squares, inside, len(kept), copy=True))
                 yield _scatter(graphs.local_graph(squares, k_neighbors), inside, len(kept))
             else:
                 assert callable(affinity)
@@ -130,12 +130,16 @@ def _pool(distances: Distances, noisy: list[int], arrays: list[FloatArray]) -> N
         distances.n_pooled = len(noisy)
 
 
-def _scatter(matrix: FloatArray, inside: IntArray, n_samples: int) -> FloatArray:
-    """Return a matrix over all samples, zero but for those inside."""
+def _scatter(matrix: FloatArray, inside: IntArray, n_samples: int, *, copy: bool = False) -> FloatArray:
+    """Return a matrix over all samples, zero but for those inside; the matrix itself if that is all, or a copy."""
     if len(inside) == n_samples:
-        return matrix
+        return matrix.copy() if copy else matrix
     full = np.zeros((n_samples, n_samples))
-    full[np.ix_(inside, inside)] = matrix
+
+    def fill(rows: slice) -> None:
+        full[inside[rows, None], inside] = matrix[rows]
+
+    graphs.by_rows(fill, len(matrix))
     return full
 
 

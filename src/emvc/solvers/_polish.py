@@ -75,15 +75,15 @@ def polish(low_rank: FloatArray, left: FloatArray | None, right: FloatArray, ste
     if sums.min() < _LEAST_SUM:
         return None
     coordinates /= sums[:, None]
-    work = np.empty_like(low_rank)
+    work = np.empty(low_rank.shape, dtype=basis.dtype)
     squares = np.empty(len(low_rank))
 
     def negative_part(matrix: FloatArray, scale: FloatArray | None) -> None:
         def fill(rows: slice) -> None:
             part = work[rows]
-            np.minimum(matrix[rows], 0.0, out=part)
+            np.minimum(matrix[rows], 0.0, out=part, casting="same_kind")
             if scale is not None:
-                part /= scale[rows, None]
+                part /= scale[rows, None].astype(part.dtype)
             squares[rows] = np.einsum("ij,ij->i", part, part)
 
         by_rows(fill, len(work))
@@ -101,4 +101,4 @@ def polish(low_rank: FloatArray, left: FloatArray | None, right: FloatArray, ste
             return None
         coordinates /= sums[:, None]
         matmul(coordinates, basis.T, out=work)
-    return Polished(work, coordinates, basis)
+    return Polished(work.astype(low_rank.dtype, copy=False), coordinates, basis)
