@@ -52,7 +52,8 @@ _FAR = 30.0  # a gap of so many tolerances at a quick first look is more than on
 _CLOSE = 0.85  # a gap of so many tolerances leaves too little for the proof
 _WORTHWHILE = 0.3  # tolerances that polishing must be expected to take from the gap
 _POLISHED = 0.9  # share of what projection adds that polishing takes away
-_BOUNDED = 0.2  # tolerances that the bound on the nuclear norm of a polished candidate may cost
+_LOW_RANK = 128  # up to this rank the nuclear norm costs little more than a bound
+_AMPLE, _HOPEFUL = 0.7, 1.2  # tolerances of a gap for which a bound on the nuclear norm is not good enough
 _LOOSE = 10.0  # about so many times as large as at a thorough look
 
 _Arrays = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
@@ -156,12 +157,13 @@ class ADMM(SplitSolver[ADMMState]):
             low_rank_distance=projection_norm(problem.shape[1], sums.shifts, sums.clipped),
         )
         state.candidate = better.matrix
-        for norm in (better.norm_bound, better.nuclear_norm):
+        high = better.basis.shape[1] > _LOW_RANK
+        for norm in (better.norm_bound, better.nuclear_norm) if high else (better.nuclear_norm,):
             state.candidate_norm = norm()
             objective = self._upper_bound(problem, state, measures)
             gap = self._gap(state, measures, objective)
-            if gap <= self.tol or gap > (1.0 + _BOUNDED) * self.tol:
-                break  # the norm itself would not make the difference
+            if not _AMPLE * self.tol < gap <= _HOPEFUL * self.tol:
+                break  # the norm itself would hardly make a difference
         if objective >= found[1]:
             state.candidate = None
             return found
