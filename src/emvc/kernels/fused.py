@@ -56,11 +56,22 @@ def _simplex_threshold(row: Any, start: float) -> float:
 
 @njit(cache=True, fastmath=True)
 def _smallest(row: Any) -> Any:
-    """Return the smallest entry."""
-    smallest = row[0]
-    for j in range(1, row.shape[0]):
-        smallest = min(smallest, row[j])
-    return smallest
+    """Return the smallest entry, by eight minima that do not wait for each other."""
+    n = row.shape[0]
+    whole = n - n % 8
+    a = b = c = d = e = f = g = h = row[0]
+    for j in range(0, whole, 8):
+        a = min(a, row[j])
+        b = min(b, row[j + 1])
+        c = min(c, row[j + 2])
+        d = min(d, row[j + 3])
+        e = min(e, row[j + 4])
+        f = min(f, row[j + 5])
+        g = min(g, row[j + 6])
+        h = min(h, row[j + 7])
+    for j in range(whole, n):
+        a = min(a, row[j])
+    return min(min(min(a, b), min(c, d)), min(min(e, f), min(g, h)))
 
 
 @njit(cache=True, fastmath=True, nogil=True)

@@ -18,7 +18,7 @@ from emvc._threads import run_ranges
 _TIES = 1e-9  # relative difference up to which two distances are equal
 _ROWS = 32  # fewest rows that are worth a thread
 _SAMPLED = 24  # values that tell where a rank is, if there are many times as many
-_SMALLEST, _LARGEST = 1e-200, 1e200  # affinities whose sums are neither subnormal nor infinite
+_SMALLEST, _LARGEST = 1e-200, 1e200  # sums of affinities that rounding does no harm
 _TILE = 64  # rows and columns that are symmetrised at a time
 
 
@@ -301,16 +301,17 @@ def two_step_overlap(own: Compressed, others: Compressed) -> FloatArray:
 def _to_transitions(affinity: Any, out: Any, first: int, last: int) -> None:
     n = affinity.shape[1]
     for i in range(first, last):
+        total = 0.0
+        for j in range(n):
+            total += affinity[i, j]
+        if _SMALLEST <= total <= _LARGEST:
+            for j in range(n):
+                out[i, j] = affinity[i, j] / total
+            continue
         largest = affinity[i, 0]
         for j in range(1, n):
             largest = max(largest, affinity[i, j])
-        if _SMALLEST <= largest <= _LARGEST:
-            total = 0.0
-            for j in range(n):
-                total += affinity[i, j]
-            for j in range(n):
-                out[i, j] = affinity[i, j] / total
-        elif largest > 0:
+        if largest > 0:
             # Divided by the largest entry first, so that neither tiny nor huge affinities lose their proportions.
             total = 0.0
             for j in range(n):
