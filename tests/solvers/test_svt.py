@@ -268,3 +268,16 @@ def test_a_high_rank_has_one_factor_and_a_full_one_none(least, rank, rng):
         assert missing is None
         np.testing.assert_allclose(out @ vectors @ vectors.T, out, atol=1e-8)
     assert operator.recover(matrix) == 0.0
+
+
+@pytest.mark.parametrize(("rank", "larger"), [(150, True), (40, False)])
+def test_a_rank_close_to_the_largest_block_gets_a_larger_one(rank, larger, rng):
+    left, right = (np.linalg.qr(rng.standard_normal((500, 500)))[0] for _ in range(2))
+    values = np.where(np.arange(500) < rank, 1.7, 0.3)
+    svt, out = SingularValueThreshold(), np.empty((500, 500))
+    found = svt(left * values @ right.T, 1.0, out)
+    assert not svt.is_exact
+    assert (found.rank > 125) == larger
+    if larger:  # a quarter of the columns would have cut it off
+        assert found.rank == rank
+        np.testing.assert_allclose(out, 0.7 * left[:, :rank] @ right[:, :rank].T, atol=0.2)

@@ -71,7 +71,7 @@ def _smallest(row: Any) -> Any:
         h = min(h, row[j + 7])
     for j in range(whole, n):
         a = min(a, row[j])
-    return min(min(min(a, b), min(c, d)), min(min(e, f), min(g, h)))
+    return min(a, b, c, d, e, f, g, h)
 
 
 @njit(cache=True, fastmath=True, nogil=True)

@@ -37,6 +37,8 @@ _HOPELESS = (
     2.5  # mean square of the singular values over that of the threshold from which no block would be large enough
 )
 _EARLY = 2  # calls in which a rank beyond the largest block is cut off
+_BETWEEN = (0.9, 1.4)  # the same mean where the rank is close to the largest block: a larger one for more calls pays
+_LARGER_LIMIT, _LATER = 0.35, 4
 _GROWTH = 4  # factor from one try to the next
 _ACCURATE_LIMIT = 0.1  # largest block, as a share of the columns, that is grown towards a given accuracy
 _SUBSPACE_LIMIT = 0.25  # beyond this share of the columns the Gram matrix is faster
@@ -94,6 +96,7 @@ class SingularValueThreshold:
         self._caution = 1
         self._full = False
         self._exact = accuracy is not None
+        self._limit, self._last_early = _SUBSPACE_LIMIT, _EARLY
         self._calls = 0
         self._last_rank = 0
         self._leading: FloatArray | None = None
@@ -204,11 +207,11 @@ class SingularValueThreshold:
     @property
     def _early(self) -> bool:
         """Whether iterates need not be accurate yet."""
-        return self._calls <= _EARLY and self.accuracy is None and not self._exact
+        return self._calls <= self._last_early and self.accuracy is None and not self._exact
 
     def _most(self, matrix: FloatArray) -> int:
         """Return the largest sensible block."""
-        return int((_SUBSPACE_LIMIT if self.accuracy is None else _ACCURATE_LIMIT) * matrix.shape[1])
+        return int((self._limit if self.accuracy is None else _ACCURATE_LIMIT) * matrix.shape[1])
 
     def _by_larger_block(
         self, matrix: FloatArray, threshold: float
@@ -217,10 +220,15 @@ class SingularValueThreshold:
 
         Early on a rank beyond the largest block is cut off, unless the Frobenius norm says that it is far beyond.
         """
-        n_columns, most = matrix.shape[1], self._most(matrix)
+        n_columns = matrix.shape[1]
         rng = np.random.default_rng(n_columns)
-        if self._left is None and self._early and np.linalg.norm(matrix) ** 2 > _HOPELESS * n_columns * threshold**2:
-            return None
+        if self._left is None and self._early:
+            mean_square = float(np.linalg.norm(matrix)) ** 2 / (n_columns * threshold**2)
+            if mean_square > _HOPELESS:
+                return None
+            if _BETWEEN[0] <= mean_square <= _BETWEEN[1]:
+                self._limit, self._last_early = _LARGER_LIMIT, _LATER
+        most = self._most(matrix)
         while True:
             present = 0 if self._left is None else self._left.shape[1]
             size = min((_GROWTH - 1) * present or _FIRST_BLOCK, most - present)
@@ -342,7 +350,7 @@ class SingularValueThreshold:
         """Keep left singular vectors for the next call, and random images beside them."""
         rank, n_columns = len(values), matrix.shape[1]
         guard = self._guard(rank, n_columns)
-        if rank + guard <= _SUBSPACE_LIMIT * n_columns:
+        if rank + guard <= self._limit * n_columns:
             padding = np.random.default_rng(n_columns).standard_normal((n_columns, guard)).astype(matrix.dtype)
             self._left = np.hstack([images[:, ::-1] / values[::-1], matmul(matrix, padding / math.sqrt(n_columns))])
         else:
