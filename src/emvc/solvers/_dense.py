@@ -30,6 +30,8 @@ from emvc._array import FloatArray
 ACCURACY = 3e-6
 """What single precision reaches, in spectral norm, for chains; the largest error of an entry is a tenth of it."""
 _MIXED = 5.0  # singular values up to so many square roots of the precision need a second look
+_CLEARLY = 1.5  # times as large as what rounding may have mixed
+_FEW = 0.4  # share of the singular values
 _POWER_STEPS = 8  # towards the leading vector: two digits each if the second singular value is a tenth of the first
 _CONVERGED = 1e-12
 
@@ -106,16 +108,24 @@ def threshold_in_single(
     np.subtract(matrix, np.outer(image, leading), out=rest, casting="same_kind")
     squares, vectors = decompose(rest)
     values = np.sqrt(np.maximum(squares, 0.0), dtype=np.float64)
-    mixed = int(np.searchsorted(values, _MIXED * math.sqrt(np.finfo(np.float32).eps) * values[-1]))
-    if mixed:
+    uncertain = _MIXED * math.sqrt(np.finfo(np.float32).eps) * values[-1]
+    mixed = int(np.searchsorted(values, uncertain))
+    if mixed and threshold < _CLEARLY * uncertain:  # otherwise all of them go, whatever they are
         images = multiply(rest, vectors[:, :mixed])
         _, rotation = decompose(images)
         vectors[:, :mixed] = multiply(vectors[:, :mixed], rotation)
         images = multiply(images, rotation)
         values[:mixed] = np.sqrt(np.einsum("ij,ij->j", images, images, dtype=np.float64))
-    removed = np.minimum(1.0, threshold / np.maximum(values, np.finfo(np.float32).tiny))
-    np.subtract(matrix, combine(rest, vectors, removed), out=out)
     share = min(1.0, threshold / largest) if largest else 1.0
+    n_above = int(np.count_nonzero(values > threshold))
+    if n_above < _FEW * len(values):  # two products with what is kept cost less than one and a half with all
+        above = vectors[:, len(values) - n_above :]
+        kept_share = (1.0 - threshold / values[len(values) - n_above :]).astype(np.float32)
+        out[...] = multiply(above, (multiply(rest, above) * kept_share).T).T
+        share -= 1.0
+    else:
+        removed = np.minimum(1.0, threshold / np.maximum(values, np.finfo(np.float32).tiny))
+        np.subtract(matrix, combine(rest, vectors, removed), out=out)
     blas.dger(-share, leading, image, a=out.T, overwrite_a=True)  # in place, since the transpose is in its order
     kept = np.maximum(np.append(values, largest) - threshold, 0.0)
     return kept, int(np.count_nonzero(kept))
