@@ -262,7 +262,7 @@ def cluster_embedding(
     """Run k-means with ``n_init`` starts and number the clusters in the order in which they appear."""
     seed = int(rng.integers(2**31 - 1))
     start: Any = "k-means++"
-    if embedding.shape[1] <= _FEW_COLUMNS:
+    if isinstance(embedding, np.ndarray) and embedding.shape[1] <= _FEW_COLUMNS:
         starts = iter(kernels.seeding.seed(embedding, n_clusters, n_init, np.random.default_rng(seed), weights))
 
         def start(points: FloatArray, n_clusters: int, random_state: Any) -> FloatArray:
