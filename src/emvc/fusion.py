@@ -48,6 +48,7 @@ LEAST_SPREAD = 0.05
 """Least spread of the disagreement of a view."""
 
 _CORRELATION_SAMPLES = 400
+_ROUNDING = 1e-7  # spread of equal numbers, relative to them
 _FEW_INCOMPLETE = 0.1  # share of samples that are missing from some view
 
 
@@ -353,7 +354,7 @@ def _shrinkage(distances: Sequence[FloatArray], observed: BoolArray, scales: Flo
     """
     everywhere = np.flatnonzero(observed.all(axis=1))[:_CORRELATION_SAMPLES]
     return correlation_shrinkage(
-        [s * d[np.ix_(everywhere, everywhere)] for s, d in zip(scales, distances, strict=True)]
+        [s * d[everywhere][:, everywhere] for s, d in zip(scales, distances, strict=True)]
     )
 
 
@@ -362,11 +363,14 @@ def correlation_shrinkage(distances: Sequence[FloatArray]) -> FloatArray:
     n_views, n_samples = len(distances), len(distances[0])
     correlation = 0.0
     if n_samples > 2:
-        above = np.triu_indices(n_samples, 1)
-        parts = np.stack([part[above] for part in distances])
-        spread = parts.std(axis=1, keepdims=True)
-        parts = (parts - parts.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
-        total = float(np.mean(parts.sum(axis=0) ** 2))
+        parts = np.stack(distances)
+        parts[:, np.arange(n_samples), np.arange(n_samples)] = 0.0  # the other pairs count twice, which does no harm
+        parts, n_pairs = parts.reshape(n_views, -1), n_samples * (n_samples - 1)
+        means = parts.sum(axis=1) / n_pairs
+        covariance = parts @ parts.T / n_pairs - np.outer(means, means)
+        spread = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        scale = np.where(spread > _ROUNDING * means, 1.0 / np.where(spread > 0, spread, 1.0), 0.0)
+        total = float(scale @ covariance @ scale)
         correlation = float(np.clip((total / n_views - 1.0) / (n_views - 1), 0.0, 1.0))
     m = np.arange(n_views + 1.0)
     square = m * (1.0 + (n_views - 1) * correlation) / (n_views * (1.0 + np.maximum(m - 1.0, 0.0) * correlation))
