@@ -353,9 +353,7 @@ def _shrinkage(distances: Sequence[FloatArray], observed: BoolArray, scales: Flo
     :math:`m (1 + (K-1)\rho) / (K (1 + (m-1)\rho))`; :math:`\rho` is taken from samples that all views show.
     """
     everywhere = np.flatnonzero(observed.all(axis=1))[:_CORRELATION_SAMPLES]
-    return correlation_shrinkage(
-        [s * d[everywhere][:, everywhere] for s, d in zip(scales, distances, strict=True)]
-    )
+    return correlation_shrinkage([s * d[everywhere][:, everywhere] for s, d in zip(scales, distances, strict=True)])
 
 
 def correlation_shrinkage(distances: Sequence[FloatArray]) -> FloatArray:

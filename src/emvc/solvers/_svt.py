@@ -29,6 +29,7 @@ from emvc.solvers import _dense
 
 _GUARD = 8  # least number of vectors kept beyond the rank, so that a growing rank is seen in time
 _GUARD_SHARE = 0.25  # and as a share of the rank: few iterations must do where the spectrum is dense
+_LACKING = 0.2  # share of them that may be missing
 _GUARD_COLUMNS = 100  # and at least one per so many columns: they cost little where the rank is low
 _LARGE = 2000  # from this size on several threads pay for a Cholesky factorisation
 _SMALL = 400  # up to this number of columns the Gram matrix costs less than a larger block
@@ -280,7 +281,7 @@ class SingularValueThreshold:
         right = matmul(basis, rotation[:, :above] * (values[:above] - threshold))
         self._left = left
         lacking = wanted - len(values)
-        if lacking > 0 and not truncate:  # the rank has grown, and with it the guard
+        if lacking > _LACKING * (wanted - above) and not truncate:  # the rank has grown, and with it the guard
             fresh = np.random.default_rng(above).standard_normal((matrix.shape[1], lacking)).astype(matrix.dtype)
             self._left = _extended(left, matmul(matrix, fresh))
         return left[:, :above], right, values[:above]
