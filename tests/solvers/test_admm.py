@@ -1,3 +1,4 @@
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -333,3 +334,22 @@ def test_the_first_look_is_quick_only_where_the_gap_is_far(rng, monkeypatch):
     assert steps[1] > 0
     assert solution.status is Status.CONVERGED
     assert solution.n_iter == ADMM().check_every
+
+
+def test_double_precision_takes_over_where_single_precision_gets_no_further(monkeypatch):
+    transitions = random_transitions(np.random.default_rng(0), 2, 80).astype(np.float32)
+    problem = Problem(transitions, 0.2, 0.2)
+    calls, original = [], admm._make_precise
+    monkeypatch.setattr(admm, "_make_precise", lambda *args: calls.append(1) or original(*args))
+    solution = run(ADMM(tol=1e-7), problem)
+    assert solution.status.value == "converged"
+    assert solution.gap <= 1e-7
+    assert len(calls) == 1
+    assert problem.transitions is transitions
+    precise = Problem(transitions.astype(np.float64), 0.2, 0.2)
+    assert precise.objective(solution.consensus) <= solution.objective * (1 + 1e-9)
+    assert solution.bound <= run(ADMM(tol=1e-7), precise).objective
+    assert len(calls) == 1
+    monkeypatch.setattr(admm, "_STUCK", math.inf)
+    monkeypatch.setattr(admm, "_UNPROVEN", math.inf)
+    assert run(ADMM(tol=1e-7), problem, max_iter=100).status.value == "reached max_iter"

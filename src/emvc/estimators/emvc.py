@@ -120,7 +120,8 @@ class EMVC(GraphOptions):
         ``1e-5 * tol``, which is the paper's 1e-8 at the default.
     dtype : {"float32", "float64"} or None, default=None
         Precision of the matrices of ``"admm"``; its sums and its certificate are in double precision in any case. None
-        is single precision while ``tol`` is 1e-4 or more.
+        is single precision while ``tol`` is 1e-4 or more. Where single precision gets no further, as with samples
+        that are equal or almost so, the solver goes over to double precision.
     random_state : int, Generator, RandomState or None, default=None
         Seed of k-means. The same seed gives the same labels. The solvers do not depend on it: the random start that
         the paper prescribes for ``"alm"`` is drawn once and for all.

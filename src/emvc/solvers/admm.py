@@ -35,6 +35,7 @@ that it is constant and the classical convergence proof applies.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,8 +44,9 @@ import numpy as np
 from emvc import kernels
 from emvc._array import FloatArray
 from emvc.kernels.reference import FIT_STEPS, Evaluation, Measurement
-from emvc.problem import Problem
+from emvc.problem import Decomposition, Problem
 from emvc.prox import shrinkage
+from emvc.solvers._loop import Certificate, Check
 from emvc.solvers._polish import polish
 from emvc.solvers._split import Measures, SplitSolver, SplitState, projection_norm
 
@@ -54,6 +56,8 @@ _WORTHWHILE = 0.3  # tolerances that polishing must be expected to take from the
 _POLISHED = 0.9  # share of what projection adds that polishing takes away
 _LOW_RANK = 128  # up to this rank the nuclear norm costs little more than a bound
 _AMPLE, _HOPEFUL = 0.7, 1.2  # tolerances of a gap for which a bound on the nuclear norm is not good enough
+_IMPROVED, _STUCK = 0.9, 20  # single precision is too coarse if the gap has not fallen by so much in so many iterations
+_UNPROVEN = 4  # or if more proofs than this have failed
 _LOOSE = 10.0  # about so many times as large as at a thorough look
 
 _Arrays = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
@@ -70,6 +74,12 @@ class ADMMState(SplitState):
     observed: tuple[FloatArray, FloatArray]
     hasty: bool = True
     """Whether the next look at the gap need not be thorough, since it is expected to be large."""
+    precise: Problem | None = None
+    """The problem in double precision, once single precision has turned out to be too coarse."""
+    least_gap: float = math.inf
+    """The smallest estimate of the gap so far, but for small improvements."""
+    idle: int = 0
+    """Iterations since then."""
 
     @property
     def arrays(self) -> _Arrays:
@@ -108,6 +118,7 @@ class ADMM(SplitSolver[ADMMState]):
 
     def step(self, problem: Problem, state: ADMMState) -> ADMMState:
         """Do one iteration in place: sweep for P and the points, then the proximal steps."""
+        problem = _current(problem, state)
         row_norms, column_norms, state.change = kernels.fused.sweep(
             problem.transitions,
             *state.arrays,
@@ -123,6 +134,21 @@ class ADMM(SplitSolver[ADMMState]):
         state.column_scale = shrinkage(column_norms, problem.lam * thresholds[: len(column_norms)])
         state.threshold()
         return state
+
+    def check(self, problem: Decomposition, state: ADMMState) -> Check:
+        """Do the same as always, and go over to double precision where single precision gets no further."""
+        problem, waited = _current(problem, state), state.wait or self.check_every
+        found = super().check(problem, state)
+        improved = state.gap < _IMPROVED * state.least_gap
+        state.least_gap, state.idle = (state.gap, 0) if improved else (state.least_gap, state.idle + waited)
+        stuck = state.idle >= _STUCK or state.failures > _UNPROVEN
+        if found.done is None and stuck and state.consensus.dtype == np.float32:
+            _make_precise(problem, state)
+        return found
+
+    def finish(self, problem: Decomposition, state: ADMMState) -> Certificate:
+        """Return the feasible consensus with its certified objective and bound."""
+        return super().finish(_current(problem, state), state)
 
     def _estimate(self, problem: Any, state: ADMMState) -> tuple[Measures, float, float]:
         """Take a quick look first, and polish the candidate if that may be all that is missing.
@@ -207,3 +233,19 @@ class ADMM(SplitSolver[ADMMState]):
     def _candidate(self, state: ADMMState) -> FloatArray:
         """Return the low-rank copy, polished or not, projected onto the simplex: its nuclear norm is small."""
         return kernels.fused.project_simplex(state.low_rank if state.candidate is None else state.candidate)
+
+
+def _current(problem: Any, state: ADMMState) -> Any:
+    """Return the problem in the precision of the state."""
+    return problem if state.precise is None else state.precise
+
+
+def _make_precise(problem: Any, state: ADMMState) -> None:
+    """Go over to double precision, with the same data."""
+    state.precise = replace(problem, transitions=problem.transitions.astype(np.float64))
+    state.observed = state.precise.masks
+    for name in ("consensus", "low_rank_point", "low_rank", "row_points", "column_points"):
+        setattr(state, name, getattr(state, name).astype(np.float64))
+    state.measures = state.candidate = None
+    state.failures = state.presumptions = 0
+    state.price = 0.0
