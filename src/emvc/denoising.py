@@ -77,7 +77,7 @@ def signal_components(view: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         squares, directions = values**2, rows.T
     else:
         with threads_for_blas(shorter, least=_SEVERAL_THREADS):
-            squares, directions = scipy.linalg.eigh(_small_gram(centred), check_finite=False)
+            squares, directions = scipy.linalg.eigh(_small_gram(centred), check_finite=False, driver="evd")
         unit = _noise_square(squares, view.shape)
         squares, directions = squares[::-1], directions[:, ::-1]
         if view.shape[0] < view.shape[1]:  # these are left vectors

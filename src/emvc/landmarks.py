@@ -23,6 +23,7 @@ import scipy.sparse
 
 from emvc import graphs
 from emvc._array import BoolArray, FloatArray, IntArray
+from emvc._linalg import largest_eigenpairs
 from emvc._validation import View, Views
 from emvc.graphs import Scaling
 from emvc.screening import (
@@ -408,9 +409,7 @@ def embedding_map(gram: FloatArray, mass: FloatArray, n_components: int) -> tupl
     root = 1.0 / np.sqrt(mass + _TELEPORT * mass.mean())
     n = len(gram)
     n_components = min(n_components, n)
-    values, vectors = scipy.linalg.eigh(
-        root[:, None] * gram * root, check_finite=False, subset_by_index=(n - n_components, n - 1)
-    )
+    values, vectors = largest_eigenpairs(root[:, None] * gram * root, number=n_components)
     values, vectors = values[::-1], vectors[:, ::-1]
     image = root[:, None] * vectors / np.sqrt(np.maximum(values, 1e-12 * values[0]))
     # Signs are arbitrary: make the heaviest landmark entries positive, which does not depend on the blocks.

@@ -27,6 +27,7 @@ from sklearn.cluster import KMeans
 
 from emvc import kernels
 from emvc._array import FloatArray, IntArray
+from emvc._linalg import largest_eigenpairs
 from emvc._threads import threads_for_openmp
 
 TELEPORT = 1e-3
@@ -212,10 +213,7 @@ def _leading_dense(
     apply: Callable[[FloatArray], FloatArray], n: int, n_components: int
 ) -> tuple[FloatArray, FloatArray]:
     symmetric = np.column_stack([apply(column) for column in np.eye(n)])
-    found: tuple[FloatArray, FloatArray] = scipy.linalg.eigh(
-        (symmetric + symmetric.T) / 2.0, subset_by_index=(n - n_components, n - 1)
-    )
-    return found
+    return largest_eigenpairs((symmetric + symmetric.T) / 2.0, number=n_components)
 
 
 def _lanczos(

@@ -180,7 +180,8 @@ class _Embedding:
             images = self.similarity @ basis[:, size:]
             images = np.hstack([self.image * np.sign(np.diag(triangle)[:size]), images])
             drawn = pull.T @ basis
-            _, rotation = scipy.linalg.eigh(basis.T @ images + weight * (drawn.T @ drawn), check_finite=False)
+            matrix = basis.T @ images + weight * (drawn.T @ drawn)
+            _, rotation = scipy.linalg.eigh(matrix, check_finite=False, driver="evd")
             rotation = rotation[:, : -size - 1 : -1]
             self.vectors, self.image = basis @ rotation, images @ rotation
             residuals = self._residuals(pull, weight)

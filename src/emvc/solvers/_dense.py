@@ -26,6 +26,7 @@ import scipy.linalg
 from scipy.linalg import blas
 
 from emvc._array import FloatArray
+from emvc._linalg import largest_eigenpairs
 
 ACCURACY = 3e-6
 """What single precision reaches, in spectral norm, for chains; the largest error of an entry is a tenth of it."""
@@ -46,10 +47,11 @@ def decompose(matrix: FloatArray, *, above: float | None = None) -> tuple[FloatA
     above : float, optional
         Only squares above this, by a driver that is slower if they are many.
     """
-    options: dict[str, Any] = {"driver": "evd"} if above is None else {"subset_by_value": (above, np.inf)}
     (syrk,) = blas.get_blas_funcs(("syrk",), (matrix,))
     gram = syrk(1.0, matrix.T)  # the upper triangle, in the order that LAPACK wants
-    squares, vectors = scipy.linalg.eigh(gram, lower=False, overwrite_a=True, check_finite=False, **options)
+    if above is not None:
+        return largest_eigenpairs(gram, above=above, lower=False)
+    squares, vectors = scipy.linalg.eigh(gram, lower=False, overwrite_a=True, check_finite=False, driver="evd")
     return squares, vectors
 
 
