@@ -13,7 +13,6 @@ import argparse
 import gzip
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from anchors import cluster_anchors, cluster_joined
+from machine import peak_memory
 from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_rand_score, roc_auc_score
 
@@ -43,7 +43,7 @@ def make_chunk(first, n_rows, n_views, n_clusters=10, n_features=20):
 
 def peak():
     """Return the peak memory of this process in GB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    return peak_memory() / 1e9
 
 
 def child(*arguments):

@@ -183,19 +183,20 @@ def peers(python):
 
 
 _FIT = """
-import json, resource, sys, time
+import json, sys, time
 sys.path.insert(0, sys.argv[3])
 import speed
+from machine import peak_memory
 from emvc import EMVC
 n, k = int(sys.argv[1]), int(sys.argv[2])
 EMVC(10, random_state=0).fit(speed.generated(300, k)[0])
 views, _ = speed.generated(n, k)
-base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+base = peak_memory()
 start = time.perf_counter()
 model = EMVC(10, random_state=0).fit(views)
 seconds = time.perf_counter() - start
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(json.dumps([seconds, (peak - base) * 1024 / 8 / n**2, model.rank_, model.n_iter_]))
+peak = peak_memory()
+print(json.dumps([seconds, (peak - base) / 8 / n**2, model.rank_, model.n_iter_]))
 """
 
 
