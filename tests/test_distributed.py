@@ -20,7 +20,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import emvc
 from emvc import EMVC, open_views
-from emvc.distributed import ClusterRows, DaskSource
+from emvc.distributed import ClusterRows, DaskSource, connect, current_client
 from emvc.experiments import make_grid, run_cells
 from test_landmarks import blobs
 
@@ -73,6 +73,16 @@ def assert_same(model, local):
 def test_labels_do_not_depend_on_the_chunks(data, local, chunks):
     rows = chunks[0] if isinstance(chunks, tuple) else chunks
     assert_same(EMVC(4, **OPTIONS).fit(as_dask(data[0], rows)), local)
+
+
+def test_a_client_that_has_found_nobody_is_not_waited_for(data, local):
+    with pytest.raises(ConnectionError, match="No Dask scheduler answers") as failed, connect("nonsense://x"):
+        pass
+    assert failed.tb is not None  # which would keep the client alive
+    with pytest.raises(ValueError, match="No clients found"):
+        Client.current()
+    assert current_client() is None
+    assert_same(EMVC(4, **OPTIONS).fit(as_dask(data[0], 250)), local)
 
 
 @pytest.mark.usefixtures("client")

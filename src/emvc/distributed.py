@@ -16,7 +16,7 @@ Without a running ``distributed.Client`` the same tasks run in this process, one
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -48,15 +48,19 @@ def import_dask() -> Any:
 
 
 def current_client() -> Any:
-    """Return the running ``distributed.Client``, or None."""
+    """Return the running ``distributed.Client``, or None.
+
+    One that has found no scheduler stays the default until it is collected, and would wait for ever.
+    """
     try:
         from distributed import get_client
     except ImportError:
         return None
     try:
-        return get_client()
+        client = get_client()
     except ValueError:
         return None
+    return client if client.status == "running" else None
 
 
 @contextmanager
@@ -77,6 +81,10 @@ def connect(address: str) -> Iterator[Any]:
         try:
             client = Client(address, timeout=_TIMEOUT)
         except (OSError, ValueError) as error:
+            with suppress(ValueError, TimeoutError):  # where none is left, or it does not close in time
+                left = Client.current()
+                if left.status == "connecting":
+                    left.close(timeout=2)
             raise ConnectionError(f"No Dask scheduler answers at {address!r}.") from error
         with client:
             yield client
