@@ -29,17 +29,15 @@ from emvc.solvers import _dense
 
 _GUARD = 8  # least number of vectors kept beyond the rank, so that a growing rank is seen in time
 _GUARD_SHARE = 0.25  # and as a share of the rank: few iterations must do where the spectrum is dense
-_LACKING = 0.2  # share of them that may be missing
 _GUARD_COLUMNS = 100  # and at least one per so many columns: they cost little where the rank is low
+_LACKING = 0.2  # share of these vectors that may be missing before new ones are drawn
 _LARGE = 2000  # from this size on several threads pay for a Cholesky factorisation
 _SMALL = 400  # up to this number of columns the Gram matrix costs less than a larger block
 _FIRST_BLOCK = 64  # vectors in the first try
-_HOPELESS = (
-    2.5  # mean square of the singular values over that of the threshold from which no block would be large enough
-)
+_HOPELESS = 2.5  # mean square of the singular values, over that of the threshold, for which no block is large enough
 _EARLY = 2  # calls in which a rank beyond the largest block is cut off
-_BETWEEN = (0.9, 1.4)  # the same mean where the rank is close to the largest block: a larger one for more calls pays
-_LARGER_LIMIT, _LATER = 0.35, 4
+_BETWEEN = (0.9, 1.4)  # the same where the rank is close to the largest block: a larger one for more calls pays
+_LARGER_LIMIT, _LATER = 0.35, 4  # in place of _SUBSPACE_LIMIT and _EARLY
 _GROWTH = 4  # factor from one try to the next
 _ACCURATE_LIMIT = 0.1  # largest block, as a share of the columns, that is grown towards a given accuracy
 _SUBSPACE_LIMIT = 0.25  # beyond this share of the columns the Gram matrix is faster
