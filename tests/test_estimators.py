@@ -13,12 +13,26 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
-from emvc import AMGL, EMVC, RMSC, BestSingleView, CoRegularized, FeatureConcatenation, KernelAddition
+from emvc import (
+    AMGL,
+    EMVC,
+    ETLMSC,
+    GMC,
+    LMVSC,
+    NEMO,
+    RMSC,
+    SNF,
+    BestSingleView,
+    CoRegularized,
+    FeatureConcatenation,
+    KernelAddition,
+)
 from emvc.estimators import _solve
 from emvc.metrics import clustering_accuracy, clustering_scores
 from emvc.solvers import ADMM, ALM
 
-ESTIMATORS = [EMVC, RMSC, AMGL, CoRegularized, KernelAddition, FeatureConcatenation, BestSingleView]
+PEERS = [SNF, NEMO, GMC, LMVSC, ETLMSC]
+ESTIMATORS = [EMVC, RMSC, AMGL, CoRegularized, KernelAddition, FeatureConcatenation, BestSingleView, *PEERS]
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: e.__name__)
 
 

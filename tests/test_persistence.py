@@ -12,11 +12,26 @@ import scipy.sparse
 from sklearn.exceptions import NotFittedError
 
 import emvc
-from emvc import AMGL, EMVC, RMSC, BestSingleView, CoRegularized, FeatureConcatenation, KernelAddition, persistence
+from emvc import (
+    AMGL,
+    EMVC,
+    ETLMSC,
+    GMC,
+    LMVSC,
+    NEMO,
+    RMSC,
+    SNF,
+    BestSingleView,
+    CoRegularized,
+    FeatureConcatenation,
+    KernelAddition,
+    persistence,
+)
 from emvc.persistence import ModelFileError
 from emvc.solvers import ADMM
 
-ESTIMATORS = [EMVC, RMSC, AMGL, CoRegularized, KernelAddition, FeatureConcatenation, BestSingleView]
+PEERS = [SNF, NEMO, GMC, LMVSC, ETLMSC]
+ESTIMATORS = [EMVC, RMSC, AMGL, CoRegularized, KernelAddition, FeatureConcatenation, BestSingleView, *PEERS]
 
 
 def assert_same(one, other):

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from emvc.estimators import (
         AMGL,
         EMVC,
+        ETLMSC,
+        GMC,
+        LMVSC,
+        NEMO,
         RMSC,
+        SNF,
         BestSingleView,
         CoRegularized,
         FeatureConcatenation,
@@ -35,7 +40,12 @@ if TYPE_CHECKING:
 __all__ = [
     "AMGL",
     "EMVC",
+    "ETLMSC",
+    "GMC",
+    "LMVSC",
+    "NEMO",
     "RMSC",
+    "SNF",
     "BestSingleView",
     "CoRegularized",
     "FeatureConcatenation",
@@ -52,7 +62,10 @@ __all__ = [
     "to_mudata",
 ]
 
-_ESTIMATORS = ("AMGL", "EMVC", "RMSC", "BestSingleView", "CoRegularized", "FeatureConcatenation", "KernelAddition")
+_ESTIMATORS = (
+    *("AMGL", "EMVC", "ETLMSC", "GMC", "LMVSC", "NEMO", "RMSC", "SNF"),
+    *("BestSingleView", "CoRegularized", "FeatureConcatenation", "KernelAddition"),
+)
 _MODULES = ("datasets", "metrics", "plot", "report")
 _FUNCTIONS = {
     "load": "persistence",

@@ -252,8 +252,8 @@ def _reject_missing(array: View, name: str, first: int = 0) -> None:
     if len(missing):
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise ValueError(
-            f"view {name!r}: sample {first + missing[0]}{more} is missing (a row of NaN). Only EMVC with several views "
-            "can work without it: use that, or drop the sample from every view."
+            f"view {name!r}: sample {first + missing[0]}{more} is missing (a row of NaN). Only EMVC and NEMO with "
+            "several views can work without it: use one of them, or drop the sample from every view."
         )
 
 

@@ -28,14 +28,18 @@ from emvc._version import __version__
 
 FORMAT = "emvc-model"
 FORMAT_VERSION = 1
-CLASSES = ("AMGL", "EMVC", "RMSC", "BestSingleView", "CoRegularized", "FeatureConcatenation", "KernelAddition")
+CLASSES = (
+    *("AMGL", "EMVC", "ETLMSC", "GMC", "LMVSC", "NEMO", "RMSC", "SNF"),
+    *("BestSingleView", "CoRegularized", "FeatureConcatenation", "KernelAddition"),
+)
 ATTRIBUTES = frozenset(
     {
         *("labels_", "n_clusters_", "view_names_", "n_features_in_", "sample_names_", "embedding_", "eigenvalues_"),
         *("consensus_", "beta_", "lam_", "n_clusters_confidence_", "n_clusters_evidence_", "objective_"),
         *("duality_gap_", "rank_", "n_iter_", "status_", "history_", "sample_errors_", "view_errors_", "outliers_"),
         *("isolation_", "disagreement_", "view_weights_", "weights_", "view_labels_", "view_scores_", "best_view_"),
-        *("selected_with_labels_", "landmarks_", "_training"),
+        *("unified_", "n_components_", "labels_from_", "mixtures_", "residuals_"),
+        *("selected_with_labels_", "landmarks_", "fused_", "n_neighbors_", "_training"),
     }
 )
 """Attributes that a model may have."""

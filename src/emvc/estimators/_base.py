@@ -66,10 +66,9 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         check_integer(self.n_init, "n_init", least=1)
         rng = check_generator(self.random_state)
         n_clusters, evidence = self._choose_n_clusters(checked, rng)
-        fitted = self._fit(checked, n_clusters, rng) | evidence
+        fitted = {"n_clusters_": n_clusters} | self._fit(checked, n_clusters, rng) | evidence
         for name, value in fitted.items():
             setattr(self, name, value)
-        self.n_clusters_ = n_clusters
         self.view_names_ = list(checked.names)
         self.n_features_in_ = sum(checked.n_features)
         if checked.sample_names is not None:

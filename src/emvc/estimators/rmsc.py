@@ -14,7 +14,7 @@ from emvc.problem import EntrywiseProblem
 from emvc.solvers import EntrywiseADMM, EntrywiseALM
 from emvc.spectral import EMBEDDINGS, Embedding, cluster_embedding, spectral_embedding
 
-_AUTO_WEIGHT = 2.0
+_AUTO_WEIGHT = 4.0
 _ALM_TOL = 1e-5  # times tol: the usual 1e-8 at the default
 
 
@@ -29,7 +29,9 @@ class RMSC(GraphOptions):
     n_clusters : int, default=8
         Number of clusters.
     lam : float or "auto", default="auto"
-        Weight of the errors; ``"auto"`` is ``2 / n_samples``. Its authors suggest to try powers of ten.
+        Weight of the errors; ``"auto"`` is ``4 * n_clusters / (n_views * n_samples)``: the chain of n_clusters separate
+        clusters has this nuclear norm, and all rows of all views together must outweigh it, or else one cluster is
+        the cheapest answer. Its authors suggest to try powers of ten.
     solver : {"admm", "alm"}, default="admm"
         ``"admm"`` solves the problem to a certificate, ``"alm"`` is the published schedule.
     affinity, n_neighbors, scale, embedding, n_init, tol, random_state, memory, n_jobs, verbose
@@ -98,7 +100,7 @@ class RMSC(GraphOptions):
         check_choice(self.embedding, "embedding", EMBEDDINGS)
         if isinstance(self.lam, str):
             check_choice(self.lam, "lam", ("auto",))
-            lam = _AUTO_WEIGHT / views.n_samples
+            lam = _AUTO_WEIGHT * n_clusters / (len(views.arrays) * views.n_samples)
         else:
             lam = check_number(self.lam, "lam")
         tol = check_number(self.tol, "tol", strict=True)
