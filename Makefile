@@ -4,8 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO_DIR ?= emvc-demo
 PEERS := .venv-peers
+BOARD_DATA ?= $(EMVC_DATA)
+BOARD_DIR ?= emvc-board
 
-.PHONY: demo test test-browser lint examples docs bench robustness scaling reproduce clean
+.PHONY: demo test test-browser lint examples docs bench peers robustness row-order scaling reproduce clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -68,9 +70,28 @@ bench: $(VENV)/installed-test $(PEERS)/installed
 	$(BIN)/python benchmarks/speed.py --peers $(PEERS)/bin/python --output docs/images
 	$(BIN)/python benchmarks/foundation.py
 
+peers: $(VENV)/installed-test $(PEERS)/installed
+	@test -n "$(EMVC_DATA)" || { echo 'set EMVC_DATA to the folder with the data sets'; exit 1; }
+	$(BIN)/python benchmarks/peer_equality.py --peers $(PEERS)/bin/python $(EMVC_DATA)
+
+# All methods on all data sets, hours on two cores; interrupted or not, what is recorded stays.
+board: $(VENV)/installed
+	@test -n "$(BOARD_DATA)" || { echo "Name the folder of the data sets: make board BOARD_DATA=folder"; exit 1; }
+	$(BIN)/emvc board $(BOARD_DATA) --output $(BOARD_DIR)
+
+# The same in seconds, on generated data.
+board-smoke: $(VENV)/installed
+	$(BIN)/python benchmarks/generated_sets.py $(BOARD_DIR)/generated
+	$(BIN)/emvc board $(BOARD_DIR)/generated --output $(BOARD_DIR)/smoke --quick
+	$(BIN)/emvc board $(BOARD_DIR)/generated --output $(BOARD_DIR)/smoke --methods ladder,NEMO,SNF --conditions all --seeds 1
+
 robustness: $(VENV)/installed-test $(PEERS)/installed
 	$(BIN)/python benchmarks/graphs.py
 	EMVC_PEERS=$(PEERS)/bin/python $(BIN)/python benchmarks/robustness.py
+
+row-order: $(VENV)/installed
+	@test -n "$(EMVC_DATA)" || { echo 'set EMVC_DATA to the folder with the data sets'; exit 1; }
+	$(BIN)/python benchmarks/row_order.py --output docs/images
 
 scaling: $(VENV)/installed-test
 	$(BIN)/python benchmarks/scaling.py

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from emvc import cli_cluster
+from emvc import cli_board, cli_cluster
 from emvc._version import __version__
 
 app = typer.Typer(
@@ -162,6 +162,7 @@ def reproduce(
 
 
 cli_cluster.register(app)
+cli_board.register(app)
 
 
 datasets_app = typer.Typer(help="List and fetch the real data sets.", invoke_without_command=True)

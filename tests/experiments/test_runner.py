@@ -8,7 +8,7 @@ import time
 import joblib
 import pytest
 
-from emvc.experiments import Cell, make_grid, methods, read_records, run_cells, runner
+from emvc.experiments import Cell, grid, make_grid, methods, read_records, run_cells, runner
 
 FAST = {"feature concatenation": {"n_init": [1, 2]}, "kernel addition": {"n_init": [1]}}
 VARYING = ("seconds", "finished")
@@ -82,7 +82,7 @@ def test_failures_are_recorded_and_tried_again(tmp_path, monkeypatch):
     assert records[0]["accuracy"] is None
     assert records[1]["failure"] is None
     repaired = dict(methods.METHODS, EMVC=lambda n, beta, **options: methods.EMVC(n, beta=abs(beta), **options))
-    monkeypatch.setattr(runner, "METHODS", repaired)
+    monkeypatch.setattr(grid, "METHODS", repaired)
     records = run_cells(cells, tmp_path / "records.db")
     assert [record["failure"] for record in records] == [None, None]
     assert len(read_records(tmp_path / "records.db")) == 2

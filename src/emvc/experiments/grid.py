@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from emvc.experiments.methods import ERRORS, METHODS, dataset_names
+from emvc.experiments.methods import ERRORS, METHODS, NEEDS_LABELS, dataset_names, get_dataset, is_drawn
+from emvc.experiments.runner import Record, key_of, timed_fit
+from emvc.metrics import clustering_scores
 
 Parameters = Mapping[str, Sequence[Any]]
 
@@ -54,7 +55,28 @@ class Cell:
     @property
     def key(self) -> str:
         """A short name of the identity."""
-        return hashlib.sha256(self.identity.encode()).hexdigest()[:24]
+        return key_of(self.identity)
+
+    @property
+    def group(self) -> str:
+        """Equal for cells with the same data and parameters, which can share a decomposition."""
+        same_data = self.error == "none" and not is_drawn(self.dataset)
+        return replace(self, seed=0).key if same_data else self.key
+
+    def describe(self) -> Record:
+        """Return what is known before the run."""
+        known = {name: getattr(self, name) for name in ("dataset", "error", "level", "method", "seed")}
+        return known | {"parameters": json.dumps(dict(self.parameters), sort_keys=True)}
+
+    def run(self, memory: Any = None) -> Record:
+        """Run the experiment and return its scores."""
+        data = get_dataset(self.dataset, self.seed)
+        views = ERRORS[self.error](data.views, self.level, self.seed)
+        model = METHODS[self.method](data.n_clusters, random_state=self.seed, **self.parameters)
+        if memory is not None and "memory" in model.get_params():
+            model.set_params(memory=memory)
+        record = timed_fit(model, views, data.labels if self.method in NEEDS_LABELS else None)
+        return record | clustering_scores(data.labels, model.labels_)
 
 
 def make_grid(
