@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         FeatureConcatenation,
         KernelAddition,
     )
+    from emvc.experiments.board.run import board
     from emvc.files import read_views
     from emvc.out_of_core import open_views
     from emvc.persistence import load
@@ -51,6 +52,7 @@ __all__ = [
     "FeatureConcatenation",
     "KernelAddition",
     "__version__",
+    "board",
     "datasets",
     "load",
     "metrics",
@@ -68,6 +70,7 @@ _ESTIMATORS = (
 )
 _MODULES = ("datasets", "metrics", "plot", "report")
 _FUNCTIONS = {
+    "board": "experiments.board.run",
     "load": "persistence",
     "open_views": "out_of_core",
     "read_views": "files",

@@ -61,8 +61,6 @@ def run_board(
         from emvc.experiments.board.run import board, changed_since
         from emvc.experiments.runner import read_records
 
-        if half not in (None, "choose", "confirm"):
-            raise ValueError(f"--half must be choose or confirm, got {half!r}.")
         old = read_records(earlier) if earlier is not None else []
         with _progress() as show:
             records = board(

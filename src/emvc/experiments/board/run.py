@@ -21,7 +21,7 @@ import numpy as np
 
 from emvc import _version
 from emvc._array import BoolArray
-from emvc.experiments.board.collection import BoardSet, find_sets
+from emvc.experiments.board.collection import HALVES, BoardSet, find_sets
 from emvc.experiments.board.conditions import CONDITIONS, has_missing, impute, impute_cells, missing_entries
 from emvc.experiments.board.methods import METHODS, UNDER_ERRORS, choose_methods, make_method
 from emvc.experiments.runner import Record, Report, forget, key_of, read_records, run_cells, timed_fit
@@ -252,7 +252,26 @@ def board(
         Runs at a time.
     report : callable, optional
         Told about every new record.
+
+    Returns
+    -------
+    list of dict
+        All records of the folder, oldest first.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no data set.
+    ValueError
+        If a method, a condition or a half is not known, or nothing is left to run.
+
+    Examples
+    --------
+    ``records = emvc.board("data", "result", methods=["EMVC", "NEMO"])`` is, without the page,
+    ``emvc board data -o result --methods EMVC,NEMO``.
     """
+    if half not in (None, *HALVES):
+        raise ValueError(f"half must be choose or confirm, got {half!r}.")
     sets = find_sets([folders] if isinstance(folders, str | os.PathLike) else list(folders), most_samples=most_samples)
     if half is not None:
         sets = [entry for entry in sets if entry.half == half]
