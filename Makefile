@@ -7,7 +7,7 @@ PEERS := .venv-peers
 BOARD_DATA ?= $(EMVC_DATA)
 BOARD_DIR ?= emvc-board
 
-.PHONY: demo test test-browser lint examples docs bench peers robustness row-order scaling reproduce clean
+.PHONY: demo test test-browser lint examples docs bench peers board board-smoke robustness row-order scaling reproduce clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -79,11 +79,12 @@ board: $(VENV)/installed
 	@test -n "$(BOARD_DATA)" || { echo "Name the folder of the data sets: make board BOARD_DATA=folder"; exit 1; }
 	$(BIN)/emvc board $(BOARD_DATA) --output $(BOARD_DIR)
 
-# The same in seconds, on generated data.
+# The same in seconds, on generated data, where every run must end well.
 board-smoke: $(VENV)/installed
 	$(BIN)/python benchmarks/generated_sets.py $(BOARD_DIR)/generated
 	$(BIN)/emvc board $(BOARD_DIR)/generated --output $(BOARD_DIR)/smoke --quick
 	$(BIN)/emvc board $(BOARD_DIR)/generated --output $(BOARD_DIR)/smoke --methods ladder,NEMO,SNF --conditions all --seeds 1
+	@! grep 'Runs that did not end well' $(BOARD_DIR)/smoke/board.md
 
 robustness: $(VENV)/installed-test $(PEERS)/installed
 	$(BIN)/python benchmarks/graphs.py
@@ -100,4 +101,4 @@ reproduce: $(VENV)/installed
 	$(BIN)/emvc reproduce --jobs 2 --output emvc-reproduction
 
 clean:
-	rm -rf $(VENV) $(DEMO_DIR) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api docs/gallery
+	rm -rf $(VENV) $(DEMO_DIR) $(BOARD_DIR)/generated $(BOARD_DIR)/smoke build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api docs/gallery
