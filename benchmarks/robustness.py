@@ -20,6 +20,7 @@ from sklearn.metrics import roc_auc_score
 from emvc import EMVC, FeatureConcatenation, KernelAddition, datasets
 from emvc._validation import check_views
 from emvc.cluster_count import choose_n_clusters
+from emvc.experiments.board.ladder import Mean
 from emvc.metrics import clustering_scores
 from emvc.spectral import cluster_chain
 
@@ -90,14 +91,8 @@ def clean(names, seeds):
         seconds = time.perf_counter() - start
         mine = reseed(model, data, seeds)
         off = reseed(fit(data.views, data, seeds[0], screen=False), data, seeds) if len(data.labels) <= 1200 else None
-        chains = model._prepare(check_views(data.views), data.n_clusters).chains
-        mean = float("nan")
-        if chains.transitions.shape[1] == len(data.labels):
-            runs = [
-                scores(data, cluster_chain(chains.mean, data.n_clusters, rng=np.random.default_rng(s))[0])
-                for s in seeds
-            ]
-            mean = "{:.3f}/{:.3f}".format(*np.mean(runs, axis=0))
+        runs = [scores(data, Mean(data.n_clusters, random_state=s).fit_predict(data.views)) for s in seeds]
+        mean = "{:.3f}/{:.3f}".format(*np.mean(runs, axis=0))
         total.append(mine[1])
         show(
             name, *map(float, mine), "{:.3f}/{:.3f}".format(*CLEAN.get(name, (np.nan, np.nan))),
@@ -242,7 +237,7 @@ def number(names, seeds):
         data = datasets.load(name)
         views = check_views(data.views)
         found, confidence, _ = choose_n_clusters(
-            lambda width, views=views: EMVC()._prepare(views, width).chains, None, np.random.default_rng(seeds[0])
+            lambda width, views=views: EMVC()._rows(views, width), None, np.random.default_rng(seeds[0])
         )
         right += found == data.n_clusters
         show(name, data.n_clusters, found, confidence)

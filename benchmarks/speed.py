@@ -27,8 +27,6 @@ from peers import run_peers
 from sklearn.metrics import normalized_mutual_info_score
 
 from emvc import EMVC, datasets
-from emvc.estimators._robust import prepare
-from emvc.graphs import default_n_neighbors
 from emvc.kernels import fused
 from emvc.problem import Problem
 from emvc.solvers import ADMM, ALM, run
@@ -69,12 +67,9 @@ def problem_of(n_samples, n_views, dtype=np.float64):
     from emvc._validation import check_views
 
     views, _ = generated(n_samples, n_views)
-    ready = prepare(
-        check_views(views), 10, affinity="local", scale="auto", n_neighbors=default_n_neighbors(n_samples, 10),
-        screening=False, joint=False, weigh=False,
-    )  # fmt: skip
+    chains = EMVC(joint_view=False, screen=False)._rows(check_views(views), 10).problem.transitions
     weight = 4.0 * math.sqrt(10 / n_samples) / n_views
-    return Problem(ready.chains.transitions.astype(dtype), weight, weight, ready.chains.weights)
+    return Problem(chains.astype(dtype), weight, weight)
 
 
 def solve():

@@ -9,6 +9,7 @@ from conftest import random_transitions
 from emvc._array import column_norms, row_norms
 from emvc._threads import use_threads
 from emvc.kernels import fused, neighbors, reference, seeding
+from emvc.kernels import rows as kernel_rows
 from emvc.problem import Problem
 from emvc.prox import NuclearNorm, shrinkage
 from emvc.solvers import ADMM, run
@@ -217,7 +218,7 @@ def test_local_graph_equals_plain_version(seed, n, whole):
     squares = ((points[:, None, :] - points) ** 2).sum(axis=2).astype(float)
     n_neighbors = int(rng.integers(1, n))
     expected = oracles.local_graph(squares, n_neighbors)
-    np.testing.assert_allclose(neighbors.local_graph(squares.copy(), n_neighbors), expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(kernel_rows.local_graph(squares, n_neighbors), expected, rtol=1e-12, atol=1e-14)
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(2, 90))
@@ -245,23 +246,6 @@ def assert_selects(matrix, k):
     n = len(matrix)
     others = matrix[~np.eye(n, dtype=bool)].reshape(n, n - 1)
     np.testing.assert_array_equal(neighbors.kth_smallest(matrix, k), np.sort(others, axis=1)[:, k - 1])
-
-
-@given(seed=st.integers(0, 10**6), n=st.integers(2, 60))
-@settings(max_examples=40, deadline=None)
-def test_two_step_overlap_equals_matrix_products(seed, n):
-    rng = np.random.default_rng(seed)
-    own, others = (rng.random((n, n)) * (rng.random((n, n)) < 0.3) for _ in range(2))
-    others[np.arange(n), rng.integers(0, n, n)] += 0.1
-    others /= others.sum(axis=1, keepdims=True)
-    steps = []
-    for chain in (own, others):
-        first = chain * (1 - np.eye(n))
-        sums = first.sum(axis=1, keepdims=True)
-        steps.append(first / np.where(sums > 0, sums, 1.0) @ others)
-    expected = np.minimum(*steps).sum(axis=1)
-    found = neighbors.two_step_overlap(neighbors.compress(own), neighbors.compress(others))
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 150), teleport=st.sampled_from([0.0, 1e-3, 0.5]))

@@ -47,8 +47,9 @@ def assert_same(one, other):
             assert_same(left, right)
     elif hasattr(one, "__dict__"):
         assert type(one) is type(other)
-        assert vars(one).keys() == vars(other).keys()
-        for name in vars(one):
+        names = vars(one).keys() - {"problem_"}  # is made again by a fit
+        assert names == vars(other).keys()
+        for name in names:
             assert_same(vars(one)[name], vars(other)[name])
     else:
         assert one == other or (np.isnan(one) and np.isnan(other))
@@ -130,7 +131,7 @@ def huge_array(members):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (in_json(format_version=2), "format version 2 .* is not known to emvc"),
+        (in_json(format_version=1), "format version 1 .* is not known to emvc"),
         (in_json(format="other"), "not a model file"),
         (in_json(**{"class": "os.system"}), r"unknown class 'os\.system'"),
         (in_json(params={"n_clusters": 2, "shell": "rm"}), "unknown parameter or attribute 'shell'"),

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import check_array
 
-from emvc._array import BoolArray, FloatArray
+from emvc._array import BoolArray, FloatArray, IntArray
 from emvc._containers import is_mudata, mudata_views, sample_names
 
 _LARGEST = 1e150  # squares of larger values overflow
@@ -43,6 +43,13 @@ class Views:
     def n_features(self) -> tuple[int, ...]:
         """Number of features of each view."""
         return tuple(int(array.shape[1]) for array in self.arrays)
+
+    def take(self, rows: IntArray, *, square: bool = False) -> Views:
+        """Return some of the samples; with ``square``, of affinities also their columns."""
+        if len(rows) == self.n_samples:
+            return self
+        arrays = tuple(array[rows][:, rows] if square else array[rows] for array in self.arrays)
+        return Views(arrays, self.names, self.single, self.missing[rows])
 
 
 def check_views(

@@ -135,8 +135,8 @@ def cluster(
     started = time.perf_counter()
     with guarded(debug=debug), _new_folder(output, force=force) as folder:
         from emvc.estimators._base import limit_threads
-        from emvc.estimators._landmarks import rows_per_block
         from emvc.files import read_views
+        from emvc.method.landmarks import rows_per_block
 
         silent = quiet or as_json
         chunks = None if landmarks is None else rows_per_block(landmarks)

@@ -26,8 +26,8 @@ from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 
 from emvc._array import FloatArray, IntArray
 from emvc._validation import check_integer
-from emvc.fusion import Chains
 from emvc.graphs import transition_matrix
+from emvc.method.reference import Rows
 from emvc.spectral import cluster_embedding, spectral_embedding
 
 WIDTH = 5
@@ -47,14 +47,14 @@ _MORE_AGREEMENT = 1.1  # and so do views that agree by so much more on the large
 
 
 def choose_n_clusters(
-    fuse: Callable[[int], Chains], candidates: Sequence[int] | None, rng: np.random.Generator
+    describe: Callable[[int], Rows], candidates: Sequence[int] | None, rng: np.random.Generator
 ) -> tuple[int, float, list[dict[str, float]]]:
     """Return the number of clusters with the best score, the confidence in it and the evidence.
 
     Parameters
     ----------
-    fuse : callable
-        Returns the fused views with graphs that are as wide as is right for the given number of clusters.
+    describe : callable
+        Returns the samples with graphs that are as wide as is right for the given number of clusters.
     candidates : sequence of int or None
         Numbers to try; None for 2 to 20, and more if there is reason to.
     rng : Generator
@@ -69,20 +69,20 @@ def choose_n_clusters(
     evidence : list of dict
         ``n_clusters``, ``inside``, ``information``, ``stability``, ``agreement`` and ``score`` for each candidate.
     """
-    chains = fuse(WIDTH)
-    n_samples = chains.transitions.shape[1]
+    rows = describe(WIDTH)
+    n_samples = len(rows.shown)
     chosen = range(2, max(3, min(_MOST, n_samples // 5) + 1)) if candidates is None else candidates
     numbers = sorted({check_integer(c, "n_clusters", least=2) for c in chosen})
     if not numbers or numbers[-1] >= n_samples:
         raise ValueError(f"The candidates for n_clusters must be between 2 and n_samples - 1 = {n_samples - 1}.")
-    evidence = _Evidence(chains, int(rng.integers(2**31 - 1)))
+    evidence = _Evidence(rows, int(rng.integers(2**31 - 1)))
     records = evidence.collect(numbers)
     if candidates is None and (_best(records) > _NEAR_THE_END * numbers[-1] or evidence.rises(numbers[-1])):
         records += evidence.collect(_wider(n_samples))
     records = evidence.settle(records)
     best = _best(records)
     if candidates is None and best > _MOST:
-        best, confidence = _widest_gap(fuse(best), best)
+        best, confidence = _widest_gap(describe(best), best)
         if best not in {int(record["n_clusters"]) for record in records}:
             records = sorted([*records, *evidence.collect([best])], key=lambda record: record["n_clusters"])
         return best, confidence, records
@@ -92,9 +92,9 @@ def choose_n_clusters(
     return best, 1.0 - scores[-2] / scores[-1] if scores[-1] > 0 else 0.0, records
 
 
-def _widest_gap(chains: Chains, around: int) -> tuple[int, float]:
+def _widest_gap(rows: Rows, around: int) -> tuple[int, float]:
     """Return the number of clusters near the given one with the widest gap in the spectrum, and how clear that is."""
-    graph = _without_loops(chains.mean)
+    graph = _without_loops(rows.problem.solve().consensus)
     low, high = round(around / _STEP), min(round(_STEP * around), len(graph) - 2)
     _, values = spectral_embedding(transition_matrix(graph), high + 1, embedding="plain")
     gaps = values[low - 1 : high] - values[low : high + 1]
@@ -118,15 +118,14 @@ def _best(records: list[dict[str, float]]) -> int:
 class _Evidence:
     """Clusters of everybody, of each view alone and of random subsets, and what they say about their number."""
 
-    def __init__(self, chains: Chains, seed: int) -> None:
+    def __init__(self, rows: Rows, seed: int) -> None:
         rng = np.random.default_rng(seed)
-        self._graph = _without_loops(chains.mean)
-        n_samples, n_views = len(self._graph), len(chains.quality)
+        self._graph = _without_loops(rows.problem.solve().consensus)
+        n_samples, n_views = rows.shown.shape
         starts = min(max(_STARTS, _STARTED_SAMPLES // n_samples), _MOST_STARTS)
         self._everybody = _Cuts(lambda: self._graph, seed, starts)
-        views = chains.transitions[:n_views] if n_views > 1 else ()
+        views = rows.problem.transitions[:n_views] if n_views > 1 else ()
         self._alone = [_Cuts(partial(_without_loops, chain), seed, starts) for chain in views]
-        self._weights = chains.own_weights
         n_subsets = min(max(_FEWEST_SUBSETS, _SUBSET_SAMPLES // n_samples), _MOST_SUBSETS)
         size = max(3, int(_SUBSET * n_samples))
         members = [np.sort(rng.choice(n_samples, size, replace=False)) for _ in range(n_subsets)]
@@ -159,7 +158,7 @@ class _Evidence:
         solid, information = max(inside * float(stability), 0.0), max(information, 0.0)
         if self._alone:
             with_views = [adjusted_rand_score(labels, cuts.labels(number)) for cuts in self._alone]
-            agreement = float(np.average(with_views, weights=self._weights))
+            agreement = float(np.mean(with_views))
             score = solid**1.5 * math.sqrt(information) * max(agreement, 0.0)
         else:  # nothing to make up for what is lost with every further cluster
             agreement, score = 1.0, solid * math.sqrt(information)
@@ -181,7 +180,7 @@ class _Evidence:
         def information(n_clusters: int) -> float:
             labels = self._everybody.labels(n_clusters)
             with_views = [adjusted_mutual_info_score(labels, cuts.labels(n_clusters)) for cuts in self._alone]
-            return float(np.average(with_views, weights=self._weights))
+            return float(np.mean(with_views))
 
         return (
             bool(self._alone) and number >= _MOST and information(number) > _MORE_AGREEMENT * information(number // 2)

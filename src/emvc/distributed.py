@@ -2,13 +2,12 @@
 
 Views are Dask arrays cut along the samples. One task turns the chunks of a block into its chains; from then on a block
 is a future that only changes hands between tasks on the same worker, and what travels are messages and sums whose size
-does not depend on the number of samples (`emvc.solvers.blocks`). Results come back as Dask arrays.
+does not depend on the number of samples (`emvc.method.blocks`). Results come back as Dask arrays.
 
 **Lost workers.** A block is the end of a line of tasks that starts with reading its chunks, and messages are tasks of
-their own, so Dask rebuilds the blocks of a lost worker on the others and the fit ends with the same labels. It repeats
-the iterations of these blocks only. Tasks change a block in place; a block that is asked to continue from a step it
-has left already says so instead of going on (`emvc.solvers.blocks.Block.clock`), which ends the fit with an error. An
-error or an interruption releases everything on the workers.
+their own, so Dask rebuilds the blocks of a lost worker on the others and the fit ends with the same labels. Tasks set
+fields of a block from what does not change, so that it does no harm if one is done twice. An error or an interruption
+releases everything on the workers.
 
 Without a running ``distributed.Client`` the same tasks run in this process, one block after the other.
 """
@@ -23,9 +22,7 @@ import numpy as np
 
 from emvc._array import IntArray
 from emvc._validation import Views, check_rows, is_dask
-from emvc.block_tasks import make_block
-from emvc.landmarks import Plan
-from emvc.rows import LocalRows, Rows, Task
+from emvc.method.blocks import Blocks, Landmarks, LocalBlocks, Task, make_block
 
 _TIMEOUT = "10s"
 _LARGE = 2**28  # bytes
@@ -119,7 +116,7 @@ class DaskSource:
         columns = [array.to_delayed().ravel() for array in self._arrays]
         self._chunks = [list(parts) for parts in zip(*columns, strict=True)]
         self.client = current_client()
-        self._rows: ClusterRows | None = None
+        self._blocks: ClusterBlocks | None = None
 
     def _read(self, parts: list[Any], first: int) -> Any:
         return self._dask.delayed(_checked, pure=False)(parts, self.names, self._single, first)
@@ -143,17 +140,17 @@ class DaskSource:
         arrays = tuple(np.concatenate(columns) for columns in zip(*(views.arrays for views in found), strict=True))
         return Views(arrays, self.names, self._single, np.concatenate([views.missing for views in found]))
 
-    def describe(self, plan: Plan, dtype: Any) -> Rows:
-        """Return the blocks with their chains."""
+    def describe(self, known: Landmarks) -> Blocks:
+        """Return the blocks with their consensus."""
         make = self._dask.delayed(make_block, pure=False)
         if self.client is None:
-            return LocalRows(
-                make_block(self._read(parts, first).compute(scheduler="synchronous"), first, plan, dtype)
+            return LocalBlocks(
+                make_block(self._read(parts, first).compute(scheduler="synchronous"), first, known)
                 for parts, first in zip(self._chunks, self._firsts, strict=True)
             )
-        shared = self.client.submit(_identity, plan, pure=False)
+        shared = self.client.submit(_identity, known, pure=False)
         tasks = [
-            make(self._read(parts, first), first, shared, dtype)
+            make(self._read(parts, first), first, shared)
             for parts, first in zip(self._chunks, self._firsts, strict=True)
         ]
         homes = place_blocks(self._sizes, self.client.nthreads())
@@ -161,17 +158,17 @@ class DaskSource:
             self.client.compute(task, workers=home, allow_other_workers=True)
             for task, home in zip(tasks, homes, strict=True)
         ]
-        self._rows = ClusterRows(self.client, blocks, homes)
-        return self._rows
+        self._blocks = ClusterBlocks(self.client, blocks, homes, shared)
+        return self._blocks
 
     def close(self) -> None:
         """Release the blocks on the workers."""
-        if self._rows is not None:
-            self._rows.close()
+        if self._blocks is not None:
+            self._blocks.close()
 
-    def collect(self, rows: Rows, task: Task, shape: tuple[int, ...], dtype: Any) -> Any:
+    def collect(self, blocks: Blocks, task: Task, shape: tuple[int, ...], dtype: Any) -> Any:
         """Return what a task finds in the blocks as a Dask array."""
-        parts = rows.keep(task) if isinstance(rows, ClusterRows) else rows.apply(task, None)
+        parts = blocks.keep(task) if isinstance(blocks, ClusterBlocks) else blocks.apply(task, None)
         array = self._dask.array
         pieces = [
             array.from_delayed(self._dask.delayed(part), (size, *shape[1:]), dtype=dtype)
@@ -241,10 +238,9 @@ def _run(task: Task, block: Any, message: Any) -> tuple[Any, Any]:
 
 def _writeable(block: Any) -> Any:
     """Copy arrays that came over the network, which may be read-only."""
-    for part in (block, block.extra):
-        for name, value in vars(part).items():
-            if isinstance(value, np.ndarray) and not value.flags.writeable:
-                setattr(part, name, value.copy())
+    for name, value in vars(block).items():
+        if isinstance(value, np.ndarray) and not value.flags.writeable:
+            setattr(block, name, value.copy())
     return block
 
 
@@ -256,11 +252,12 @@ def _second(pair: tuple[Any, Any]) -> Any:
     return pair[1]
 
 
-class ClusterRows:
+class ClusterBlocks:
     """Blocks as futures on the workers of a cluster."""
 
-    def __init__(self, client: Any, blocks: list[Any], homes: list[str | None]) -> None:
+    def __init__(self, client: Any, blocks: list[Any], homes: list[str | None], shared: Any) -> None:
         self._client = client
+        self._shared = shared
         self._blocks = blocks
         self._homes = homes
 
@@ -278,8 +275,8 @@ class ClusterRows:
 
     def close(self) -> None:
         """Release the blocks."""
-        self._client.cancel(self._blocks)
-        self._blocks = []
+        self._client.cancel([*self._blocks, self._shared])
+        self._blocks, self._shared = [], None
 
     def _submit(self, task: Task, message: Any) -> list[Any]:
         # A task of its own, so that the message crosses the network once per worker and can be made again.

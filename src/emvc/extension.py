@@ -1,9 +1,6 @@
-r"""Graphs for samples that came later: the row that a new sample would have in the graph of a view.
+"""Graphs by name for samples that came later: the row that a new sample would have in the graph of a view.
 
-A new sample x is linked to the samples j that a graph was built from by the kernel of that graph. For ``"local"`` that
-is :math:`\exp(-d_{xj}^2 / 2\varepsilon_{xj}^2)` over the nearest neighbours j of x, with the widths that the graph has
-at j. The second half of the symmetrised graph, samples that would have x among their own neighbours, is left out: with
-it the training samples themselves were placed slightly worse, and new ones no better.
+The local graph is in `emvc.method.local`.
 """
 
 from __future__ import annotations
@@ -24,37 +21,6 @@ class Kernel(Protocol):
     def rows(self, squares: FloatArray) -> FloatArray:
         """Return weights of the same shape, (n_new, n_samples)."""
         ...
-
-
-@dataclass(frozen=True)
-class LocalKernel:
-    """The graph of `emvc.graphs.local_graph`, seen from outside.
-
-    Attributes
-    ----------
-    n_neighbors : int
-        Neighbours of a sample.
-    scale : ndarray of shape (n_samples,)
-        Mean distance to the neighbours.
-    floor : float
-        Least width.
-    """
-
-    n_neighbors: int
-    scale: FloatArray
-    floor: float
-
-    @classmethod
-    def fit(cls, squares: FloatArray, n_neighbors: int) -> LocalKernel:
-        """Measure the graph of all squared distances between its samples; they are not changed."""
-        n_neighbors = min(n_neighbors, len(squares) - 1)
-        return cls(n_neighbors, *graphs.local_scale(squares, n_neighbors))
-
-    def rows(self, squares: FloatArray) -> FloatArray:
-        """Return the weights of links to new samples."""
-        shares = graphs.neighbor_shares(squares, np.full(len(squares), -1), self.n_neighbors)
-        own = np.einsum("ij,ij->i", shares, np.sqrt(squares)) / self.n_neighbors
-        return shares * graphs.local_weights(squares, own, self.scale, self.floor)
 
 
 @dataclass(frozen=True)
@@ -97,18 +63,16 @@ def prepare_view(view: View, affinity: str) -> View:
     return graphs.scale_view(view, "unit") if affinity in ("cosine", "rbf-t100") else view
 
 
-def fit_kernel(squares: FloatArray, affinity: str, n_neighbors: int) -> Kernel:
+def fit_kernel(squares: FloatArray, affinity: str) -> Kernel:
     """Return the kernel of a graph by name, fitted to the squared distances between the samples of the graph.
 
     Examples
     --------
     >>> import numpy as np
     >>> squares = np.array([[0.0, 1.0, 9.0], [1.0, 0.0, 4.0], [9.0, 4.0, 0.0]])
-    >>> fit_kernel(squares, "rbf", 1).rows(np.array([[0.0, 8.0, 16.0]])).round(3)
+    >>> fit_kernel(squares, "rbf").rows(np.array([[0.0, 8.0, 16.0]])).round(3)
     array([[1.   , 0.368, 0.135]])
     """
-    if affinity == "local":
-        return LocalKernel.fit(squares, n_neighbors)
     if affinity == "self-tuning":
         neighbor, scale, floor = graphs.self_tuning_scale(squares)
         return SelfTuningKernel(neighbor, scale, floor)

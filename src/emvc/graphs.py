@@ -30,15 +30,21 @@ from emvc import kernels
 from emvc._array import FloatArray, IntArray
 from emvc._threads import matmul, run_ranges, use_threads
 from emvc._validation import View, check_affinity, check_choice, to_dense
-from emvc.denoising import signal_components, white_noise_share
 
 Affinity = Callable[[Any], Any]
 
-SCALES = ("auto", "unit", "zscore", "denoise", None)
+SCALES = ("auto", "unit", "zscore", None)
+CAP = 2.0
+"""Largest cell of a view of mostly zeros, times the median of those that are not zero."""
+
+CLIP = 3.0
+"""Largest standard score of a cell."""
+
+FEW_CELLS = 0.1
+"""Share of cells up to which a view is computed with as a sparse matrix."""
+
+_MOST_CLIPPED, _SETTLED = 6, 0.03  # rounds of cutting off, and the change of deviations that is none
 _SELF_TUNING_NEIGHBOR = 7
-_HEAVY_TAILS = 30.0  # kurtosis; text has 50 and more, other features rarely 10
-_SIMILAR_VARIANCES = 4.0
-_WHITE = 0.6  # share of white noise in the variance of a view from which it is taken away
 _SUMMED_ROWS = 16  # rows of several matrices that fit into a cache
 _CHUNK_ROWS = 128  # rows of which distances to everybody are held at a time
 _ROUNDING = 1e-12  # squared distances below this share of the squared norms are rounding, not distance
@@ -51,14 +57,13 @@ def scale_view(view: View, scale: str | None = "auto") -> View:
     ----------
     view : ndarray or CSR matrix of shape (n_samples, n_features)
         The view.
-    scale : {"auto", "unit", "zscore", "denoise", None}
-        ``"unit"`` gives every row length one (empty rows stay empty), ``"zscore"`` every column the variance one
-        (constant columns become zero), ``"denoise"`` replaces the columns by the directions that stand out of white
-        noise (`emvc.denoising`), if there are any. ``"auto"`` picks the first for text-like views (no negative and
-        mostly zeros, or with very heavy tails, which text keeps under noise), None where the columns have similar
-        variances anyway and equalising them would only raise those that hold little but noise, and the second
-        otherwise; `emvc.EMVC` picks the third where most of the variance is white noise. A sparse view is divided by
-        its deviations but not centred.
+    scale : {"auto", "unit", "zscore", None}
+        ``"unit"`` is for views of mostly zeros, such as counts of words: cells are cut off at `CAP` times the median of
+        those that are not zero, so that no single one rules its row, and every row gets length one (empty rows stay
+        empty). ``"zscore"`` gives every column the variance one (constant columns become zero), where cells count as at
+        most `CLIP` deviations away from their mean, both computed after cutting off, so that a few gross values do
+        little harm. ``"auto"`` picks the first where most cells are zero and the second otherwise. A sparse view is
+        divided by its deviations but not centred.
 
     Examples
     --------
@@ -76,35 +81,35 @@ class Scaling:
 
     Attributes
     ----------
-    kind : {"unit", "zscore", "denoise"} or None
+    kind : {"unit", "zscore"} or None
         As for `scale_view`, without ``"auto"``.
-    mean : ndarray of shape (n_features,), or None
-        What is subtracted from a dense view, for z-scores and to take noise away.
-    factors : ndarray of shape (n_features,) or (n_features, n_directions), or None
-        What it is multiplied with then: one over the deviations, or the directions of the signal. Both are None for a
-        noisy view with no signal of its own, which is left as it is.
+    cap : float
+        Largest size of a cell, for unit rows.
+    mean, factors, low, high : ndarray of shape (n_features,), or None
+        For z-scores: what is subtracted from a dense view, one over the deviations, and the bounds of the cells.
     """
 
     kind: str | None
+    cap: float = np.inf
     mean: FloatArray | None = None
     factors: FloatArray | None = None
+    low: FloatArray | None = None
+    high: FloatArray | None = None
 
     def apply(self, view: View) -> View:
         """Return the scaled view."""
         if self.kind == "unit":
+            view = _clipped(view, -self.cap, self.cap)
             norms = np.sqrt(_squared_norms(view))
             return _multiply(view, 1.0 / np.where(norms > 0, norms, 1.0)[:, None])
         if self.mean is None or self.factors is None:
             return view
-        if self.kind == "denoise":
-            return np.asarray(view @ self.factors) - self.mean @ self.factors
+        view = _clipped(view, self.low, self.high)
         return _multiply(view if scipy.sparse.issparse(view) else view - self.mean, self.factors[None, :])
 
 
-def fit_scaling(view: View, scale: str | None = "auto", *, denoise: bool = False) -> Scaling:
+def fit_scaling(view: View, scale: str | None = "auto") -> Scaling:
     """Return the scaling of `scale_view` for this view.
-
-    With ``denoise``, ``"auto"`` also takes white noise away where it is most of the variance.
 
     Examples
     --------
@@ -115,60 +120,90 @@ def fit_scaling(view: View, scale: str | None = "auto", *, denoise: bool = False
     """
     check_choice(scale, "scale", SCALES)
     if scale == "auto":
-        scale = _choose_scale(view)
-        if denoise and scale is None and white_noise_share(to_dense(view)) >= _WHITE:
-            scale = "denoise"
+        scale = "unit" if is_mostly_zero(view) else "zscore"
     if scale == "zscore":
-        return Scaling(scale, *_zscore(view))
-    if scale == "denoise":
-        signal = signal_components(to_dense(view))
-        return Scaling(scale) if signal is None else Scaling(scale, *signal)
+        return Scaling(scale, np.inf, *_zscore(view))
+    if scale == "unit":
+        values = np.abs(view.data if scipy.sparse.issparse(view) else view)
+        values = values[values > 0]
+        return Scaling(scale, CAP * float(np.median(values)) if values.size else np.inf)
     return Scaling(scale)
 
 
-def is_text_like(view: View) -> bool:
-    """Tell whether a view looks like counts of rare things: no negative value and mostly zeros."""
+def is_mostly_zero(view: View) -> bool:
+    """Tell whether most cells of a view are zero, as in counts of rare things."""
     values = view.data if scipy.sparse.issparse(view) else view
-    nonnegative = values.size == 0 or values.min() >= 0
-    return bool(nonnegative and np.count_nonzero(values) < 0.5 * view.shape[0] * view.shape[1])
+    return bool(np.count_nonzero(values) < 0.5 * view.shape[0] * view.shape[1])
 
 
-def _choose_scale(view: View) -> str | None:
-    if is_text_like(view):
-        return "unit"
-    if scipy.sparse.issparse(view):  # but with few zeros or with negative values
-        view = view.toarray()
-    squares = (view - view.mean(axis=0)) ** 2
-    variance = squares.mean(axis=0)
-    varying = variance > 1e-24 * np.max(view * view, axis=0, initial=0.0)
-    if not varying.any():
-        return None
-    squares, variance = squares[:, varying], variance[varying]
-    largest = float(variance.max())
-    relative = variance / largest
-    # The kurtosis of the columns, weighted by their variance.
-    kurtosis = float(np.sum(((squares / largest) ** 2).mean(axis=0) / relative) / relative.sum())
-    if kurtosis > _HEAVY_TAILS:
-        return "unit"
-    low, high = np.quantile(variance, (0.1, 0.9))
-    return None if high <= _SIMILAR_VARIANCES * low else "zscore"
+def _zscore(view: View) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return mean, one over deviation (zero for a constant column), and bounds of each column.
+
+    Cells are cut off at the bounds, which follow from what is left, until these settle: a gross value cannot hide
+    behind the deviation that it causes.
+    """
+    mean, spread = _column_moments(view)
+    moving = np.arange(view.shape[1])
+    for _ in range(_MOST_CLIPPED):
+        part = view if len(moving) == view.shape[1] else view[:, moving]
+        low, high = mean[moving] - CLIP * spread[moving], mean[moving] + CLIP * spread[moving]
+        before = spread[moving]
+        mean[moving], spread[moving] = _column_moments(_clipped(part, low, high))
+        moving = moving[spread[moving] < (1.0 - _SETTLED) * before]
+        if not len(moving):
+            break
+    low, high = mean - CLIP * spread, mean + CLIP * spread
+    constant = spread <= 1e-12 * np.max(np.abs(column_ranges(view)), axis=0)
+    return mean, np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread)), low, high
 
 
-def _zscore(view: View) -> tuple[FloatArray, FloatArray]:
-    """Return the mean of each column and one over its deviation, zero for a constant one."""
+def _column_moments(view: View) -> tuple[FloatArray, FloatArray]:
+    """Return mean and deviation of each column."""
     n_samples, n_features = view.shape
     mean = np.asarray(view.mean(axis=0)).ravel()
+    if not scipy.sparse.issparse(view):
+        return mean, np.sqrt(np.mean((view - mean) ** 2, axis=0))
+    # In two passes: the difference of the mean square and the squared mean is noise for a constant column.
+    stored = np.bincount(view.indices, minlength=n_features)
+    squares = np.bincount(view.indices, (view.data - mean[view.indices]) ** 2, minlength=n_features)
+    return mean, np.sqrt((squares + (n_samples - stored) * mean**2) / n_samples)
+
+
+def _clipped(view: View, low: Any, high: Any) -> View:
+    """Return a view with cells between bounds, of all cells or of each column; those that are not stored stay zero."""
+    if not scipy.sparse.issparse(view):
+        return np.clip(view, low, high)
+    view = view.copy()
+    low, high = (bound if np.ndim(bound) == 0 else bound[view.indices] for bound in (low, high))
+    np.clip(view.data, low, high, out=view.data)
+    return view
+
+
+def compact(view: View) -> View:
+    """Return a view as a CSR matrix if next to all of its cells are zero: products are many times faster then."""
+    if scipy.sparse.issparse(view) or np.count_nonzero(view) > FEW_CELLS * view.size:
+        return view
+    return scipy.sparse.csr_matrix(view)
+
+
+def like(view: View, known: View) -> View:
+    """Return a view sparse or dense as another one is."""
+    return scipy.sparse.csr_matrix(view) if scipy.sparse.issparse(known) else to_dense(view)
+
+
+def column_ranges(view: View) -> tuple[FloatArray, FloatArray]:
+    """Return the smallest and the largest value of each column."""
     if scipy.sparse.issparse(view):
-        # In two passes: the difference of the mean square and the squared mean is noise for a constant column.
-        stored = np.bincount(view.indices, minlength=n_features)
-        squares = np.bincount(view.indices, (view.data - mean[view.indices]) ** 2, minlength=n_features)
-        spread = np.sqrt((squares + (n_samples - stored) * mean**2) / n_samples)
-        largest = np.asarray(abs(view).max(axis=0).toarray()).ravel()
-    else:
-        largest = np.abs(view).max(axis=0)
-        spread = np.sqrt(np.mean((view - mean) ** 2, axis=0))
-    constant = spread <= 1e-12 * largest
-    return mean, np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread))
+        return view.min(axis=0).toarray().ravel(), view.max(axis=0).toarray().ravel()
+    return view.min(axis=0), view.max(axis=0)
+
+
+def take_cells(view: View, samples: IntArray) -> View:
+    """Return rows whose cell in column j is that of ``samples[:, j]``, sparse if the view is."""
+    if not scipy.sparse.issparse(view):
+        return np.take_along_axis(view, samples, axis=0)
+    columns = np.broadcast_to(np.arange(view.shape[1]), samples.shape)
+    return like(np.asarray(view[samples.ravel(), columns.ravel()]).reshape(samples.shape), view)
 
 
 def _multiply(view: View, factors: FloatArray) -> View:
@@ -302,66 +337,8 @@ def local_affinity(view: View, n_neighbors: int = 10) -> FloatArray:
 
 
 def local_graph(squares: FloatArray, n_neighbors: int) -> FloatArray:
-    """Return the graph of `local_affinity` from squared distances, which are overwritten."""
-    return kernels.neighbors.local_graph(squares, min(n_neighbors, len(squares) - 1))
-
-
-def local_scale(squares: FloatArray, n_neighbors: int) -> tuple[FloatArray, float]:
-    """Return the mean distance of each sample to its neighbours, and the least width of the kernel."""
-    scale, _, _ = kernels.neighbors.local_scale(squares, n_neighbors)
-    return scale, least_width(scale)
-
-
-def least_width(scale: FloatArray) -> float:
-    """Return the least width of the kernel of `local_graph` for samples with these mean neighbour distances."""
-    return kernels.neighbors.least_width(scale)
-
-
-def local_weights(squares: FloatArray, own: FloatArray, scale: FloatArray, floor: float) -> FloatArray:
-    """Return Gaussian weights from the scales of both ends, of shape (n_rows,) and (n_columns,)."""
-    width = np.maximum((np.sqrt(squares) + own[:, None] + scale) / 6.0, floor)
-    return np.asarray(np.exp(-squares / (2.0 * width**2)))
-
-
-def local_rows(
-    squares: FloatArray, own: IntArray, n_neighbors: int, row_scale: FloatArray, scale: FloatArray, floor: float
-) -> FloatArray:
-    """Return normalised rows of `local_graph` before it is made symmetric, towards any set of states.
-
-    Parameters
-    ----------
-    squares : ndarray of shape (n_rows, n_states)
-        Squared distances.
-    own : ndarray of int of shape (n_rows,)
-        Which state the sample of a row is itself, -1 where it is none.
-    n_neighbors : int
-        Number of states besides its own that a row leads to.
-    row_scale, scale : ndarray of shape (n_rows,) and (n_states,)
-        Mean neighbour distances of rows and states.
-    floor : float
-        Least width.
-    """
-    shares = neighbor_shares(squares, own, n_neighbors)
-    itself = np.flatnonzero(own >= 0)
-    shares[itself, own[itself]] = 1.0
-    weights = shares * local_weights(squares, row_scale, scale, floor)
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
-
-
-def neighbor_shares(squares: FloatArray, own: IntArray, n_neighbors: int) -> FloatArray:
-    """Return how much each state counts as a neighbour of each row: 1, 0, or a share of the last places.
-
-    ``squares`` are squared distances; ``own`` is the state that a row is itself, which does not count, or -1.
-    """
-    distances = squares.copy()
-    itself = np.flatnonzero(own >= 0)
-    distances[itself, own[itself]] = np.inf
-    last = np.partition(distances, n_neighbors - 1, axis=1)[:, n_neighbors - 1 : n_neighbors]
-    slack = 1e-9 * last
-    nearer = distances < last - slack
-    tied = ~nearer & (distances <= last + slack)
-    places = n_neighbors - nearer.sum(axis=1, keepdims=True)
-    return np.asarray(nearer + tied * (places / tied.sum(axis=1, keepdims=True)))
+    """Return the graph of `local_affinity` from squared distances."""
+    return kernels.rows.local_graph(squares, min(n_neighbors, len(squares) - 1))
 
 
 AFFINITIES: dict[str, Affinity] = {

@@ -27,7 +27,7 @@ import scipy.sparse
 from emvc._version import __version__
 
 FORMAT = "emvc-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 CLASSES = (
     *("AMGL", "EMVC", "ETLMSC", "GMC", "LMVSC", "NEMO", "RMSC", "SNF"),
     *("BestSingleView", "CoRegularized", "FeatureConcatenation", "KernelAddition"),
@@ -36,7 +36,18 @@ ATTRIBUTES = frozenset(
     {
         *("labels_", "n_clusters_", "view_names_", "n_features_in_", "sample_names_", "embedding_", "eigenvalues_"),
         *("consensus_", "beta_", "lam_", "n_clusters_confidence_", "n_clusters_evidence_", "objective_"),
-        *("duality_gap_", "rank_", "n_iter_", "status_", "history_", "sample_errors_", "view_errors_", "outliers_"),
+        *(
+            "duality_gap_",
+            "rank_",
+            "_rank_",
+            "n_iter_",
+            "status_",
+            "history_",
+            "sample_errors_",
+            "view_errors_",
+            "outliers_",
+        ),
+        *("reliability_", "_kept_"),
         *("isolation_", "disagreement_", "view_weights_", "weights_", "view_labels_", "view_scores_", "best_view_"),
         *("unified_", "n_components_", "labels_from_", "mixtures_", "residuals_"),
         *("selected_with_labels_", "landmarks_", "fused_", "n_neighbors_", "_training"),
@@ -90,6 +101,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     arrays: list[Any] = []
     params = {key: _encode(value, key, arrays) for key, value in model.get_params(deep=False).items()}
     fitted = {key: value for key, value in vars(model).items() if key.endswith("_") or key == "_training"}
+    fitted.pop("problem_", None)  # as large as all views together, and made again by a fit
     for key in fitted:
         if key not in ATTRIBUTES:
             raise TypeError(f"{name} has the attribute {key!r}, which the file format does not know.")

@@ -1,4 +1,6 @@
-r"""The convex problem behind EMVC: data, weights, objective and dual bound.
+r"""The two convex problems: data, weights, objective and dual bound.
+
+`RowProblem` is what `emvc.EMVC` solves by default. `Problem` is that of the paper,
 
 .. math::
 
@@ -18,7 +20,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from emvc._array import Array, namespace
+import numpy as np
+
+from emvc import kernels
+from emvc._array import Array, FloatArray, namespace
 from emvc.prox import ColumnGroups, NuclearNorm, RowGroups, Simplex
 
 
@@ -166,6 +171,135 @@ class Problem(Decomposition):
             if self.lam:
                 scale = max(scale, ColumnGroups().dual_norm(columns[k, ...]) / (self.lam * weight))
         return self._bound(low_rank, rows + columns, scale)
+
+
+@dataclass(frozen=True, eq=False)
+class RowProblem:
+    r"""Dense noise beside gross errors: for every sample a mean of its rows that none of them can pull away.
+
+    Every row is split into the consensus, noise and an error, :math:`P_k = P + N_k + E_k`, by
+
+    .. math::
+        \min_{P, E} \; \sum_k \sum_i w_{ki} \Bigl( \tfrac12 \lVert (P_k - P - E_k)_i \rVert^2
+            + \beta_{ki} \lVert (E_k)_i \rVert \Bigr)
+        = \min_P \; \sum_k \sum_i w_{ki} \, h_{\beta_{ki}}(\lVert (P_k - P)_i \rVert) ,
+
+    where :math:`h_\beta(r)` is :math:`r^2/2` up to :math:`r = \beta` and :math:`\beta r - \beta^2/2` beyond (Huber).
+    Without errors longer than their limits the solution is the weighted mean. Rows do not depend on each other, and the
+    solution is a mean of the :math:`P_k` in any case, so that it is row-stochastic by itself.
+
+    Parameters
+    ----------
+    transitions : array of shape (n_views, n_samples, n_states)
+        Row-stochastic matrices, one per view.
+    beta : array of shape (n_views, n_samples)
+        Limits: the length of a row beyond which it is an error.
+    weights : array of shape (n_views, n_samples)
+        Weights of the rows, zero for what a view does not show.
+    inner : array of shape (n_samples, n_views, n_views), optional
+        Inner products of the rows, if they are known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> chains = np.array([[[1.0, 0.0]], [[1.0, 0.0]], [[0.0, 1.0]]])
+    >>> problem = RowProblem(chains, beta=np.array([[9.0], [9.0], [0.1]]), weights=np.ones((3, 1)))
+    >>> solution = problem.solve()
+    >>> solution.consensus.round(2), bool(problem.objective(solution.consensus) - solution.bound < 1e-9)
+    (array([[0.96, 0.04]]), True)
+    """
+
+    transitions: Array
+    beta: FloatArray
+    weights: FloatArray
+    inner: FloatArray | None = None
+
+    @property
+    def lam(self) -> float:
+        """Weight of the column groups, which this problem does not have."""
+        return 0.0
+
+    @property
+    def observed(self) -> Array:
+        """Mask of the rows that take part, by view."""
+        return self.weights > 0
+
+    def objective(self, consensus: Array) -> float:
+        """Return the objective at ``consensus``."""
+        total = 0.0
+        for chain, limit, weight in zip(self.transitions, self.beta, self.weights, strict=True):
+            length = np.linalg.norm(chain - consensus, axis=1)
+            beyond = length > limit
+            bound = np.where(beyond, limit, 0.0)
+            total += float(weight @ np.where(beyond, bound * (length - 0.5 * bound), 0.5 * length**2))
+        return total
+
+    def multipliers(self, consensus: Array) -> Array:
+        """Return the multipliers that belong to a consensus: of each row its error, cut off at its limit, weighted."""
+        found = self.transitions - consensus
+        for k, (limit, weight) in enumerate(zip(self.beta, self.weights, strict=True)):
+            length = np.linalg.norm(found[k], axis=1)
+            found[k] *= (weight * np.minimum(1.0, limit / np.maximum(length, 1e-300)))[:, None]
+        return found
+
+    def dual_bound(self, multipliers: Array) -> float:
+        r"""Return a lower bound on the optimal objective from any multipliers.
+
+        With rows of :math:`A_k` at most :math:`w_{ki} \beta_{ki}` long (longer ones are shortened),
+
+        .. math::
+            f(P) \ge \sum_k \langle A_k, P_k \rangle - \sum_{k,i} \frac{\lVert (A_k)_i \rVert^2}{2 w_{ki}}
+                     - \sum_i \max_j \Bigl[ \sum_k A_k \Bigr]_{ij} .
+        """
+        total, slack = 0.0, np.zeros(self.transitions.shape[1:])
+        for chain, given, limit, weight in zip(self.transitions, multipliers, self.beta, self.weights, strict=True):
+            length = np.linalg.norm(given, axis=1)
+            allowed = np.where(weight > 0, weight * np.where(weight > 0, limit, 0.0), 0.0)
+            part = given * np.minimum(1.0, allowed / np.maximum(length, 1e-300))[:, None]
+            total += float(np.sum(part * chain)) - float(
+                np.sum(0.5 * np.sum(part**2, axis=1) / np.maximum(weight, 1e-300))
+            )
+            slack += part
+        return total - float(slack.max(axis=1).sum())
+
+    def inner_products(self) -> FloatArray:
+        """Return the inner products of the rows of all views."""
+        return kernels.rows.inner_products(self.transitions, self.weights) if self.inner is None else self.inner
+
+    def solve(self, max_iter: int = 500) -> RowSolution:
+        """Return the solution, each row by reweighted means of at most ``max_iter`` steps."""
+        consensus = np.empty(self.transitions.shape[1:])
+        shares, lengths, values = kernels.rows.fuse(
+            self.transitions, self.inner_products(), self.weights, self.beta, consensus, max_iter
+        )
+        objective, bound = values[:, :2].sum(axis=0)
+        return RowSolution(consensus, shares, lengths, float(objective), float(bound), int(values[:, 2].max(initial=0)))
+
+
+@dataclass(frozen=True, eq=False)
+class RowSolution:
+    """The solution of a `RowProblem`.
+
+    Attributes
+    ----------
+    consensus : ndarray of shape (n_samples, n_states)
+        The consensus P.
+    shares : ndarray of shape (n_views, n_samples)
+        P is the mean of the chains with these weights.
+    lengths : ndarray of shape (n_views, n_samples)
+        Lengths of the rows of :math:`P_k - P`; what is beyond the limit is the error.
+    objective, bound : float
+        The objective at P, and a lower bound on the optimal one.
+    n_iter : int
+        Most steps of a row.
+    """
+
+    consensus: FloatArray
+    shares: FloatArray
+    lengths: FloatArray
+    objective: float
+    bound: float
+    n_iter: int
 
 
 @dataclass(frozen=True, eq=False)

@@ -95,9 +95,7 @@ def select(
     with limit_threads(model.n_jobs):
         if isinstance(n_clusters, str) or not np.isscalar(n_clusters):
             candidates = None if isinstance(n_clusters, str) else [int(c) for c in n_clusters]  # type: ignore[union-attr]
-            number, confidence, evidence = choose_n_clusters(
-                lambda width: model._prepare(checked, width).chains, candidates, rng
-            )
+            number, confidence, evidence = choose_n_clusters(lambda width: model._rows(checked, width), candidates, rng)
         else:
             number, confidence, evidence = check_integer(n_clusters, "n_clusters", least=2), 1.0, []
     beta, lam, path = _follow_path(views, model, number, multipliers)
@@ -109,6 +107,8 @@ def _follow_path(
 ) -> tuple[float, float, list[dict[str, float]]]:
     """Return the weights from which on the clusters have settled, and the evidence along the path."""
     model = clone(model).set_params(n_clusters=n_clusters, beta="auto", lam="auto", random_state=0)
+    if model.solver == "auto":  # the row problem has no weights
+        model.set_params(solver="admm")
     default = model.fit(views)
     beta, lam = float(default.beta_), float(default.lam_)
     if len(multipliers) < 2:

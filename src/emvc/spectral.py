@@ -156,7 +156,7 @@ def thin_out(matrix: FloatArray) -> Any:
 
 
 def leading_eigenvectors(
-    matrix: Any, n_components: int, *, pull: FloatArray | None = None, weight: float = 0.0
+    matrix: Any, n_components: int, *, pull: FloatArray | None = None, weight: float = 0.0, accuracy: float = 0.0
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return the eigenvectors of :math:`S + w WW'` with the largest eigenvalues, and these eigenvalues.
 
@@ -170,6 +170,8 @@ def leading_eigenvectors(
         W, columns whose span the result is drawn to.
     weight : float
         w.
+    accuracy : float
+        Relative accuracy of the eigenvalues, 0 for that of the machine.
     """
     if matrix is None:
         if pull is None:
@@ -179,15 +181,15 @@ def leading_eigenvectors(
 
     def apply(v: FloatArray) -> FloatArray:
         v = np.asarray(v).ravel()
-        image = matrix @ v
+        image = np.asarray(matrix @ v.astype(matrix.dtype, copy=False), dtype=np.float64)
         return np.asarray(image if pull is None else image + weight * (pull @ (v @ pull)))
 
     n = matrix.shape[0]
-    return _leading(apply, n, n_components, start=np.ones(n))
+    return _leading(apply, n, n_components, start=np.ones(n), accuracy=accuracy)
 
 
 def _leading(
-    apply: Callable[[FloatArray], FloatArray], n: int, n_components: int, *, start: FloatArray
+    apply: Callable[[FloatArray], FloatArray], n: int, n_components: int, *, start: FloatArray, accuracy: float = 0.0
 ) -> tuple[FloatArray, FloatArray]:
     """Return the leading eigenvectors of a symmetric operator with fixed signs, and their eigenvalues, decreasing.
 
@@ -199,7 +201,7 @@ def _leading(
         values, vectors = _leading_dense(apply, n, n_components)
     else:
         try:
-            values, vectors = _lanczos(apply, n, n_components, start, maxiter=_RESTARTS)
+            values, vectors = _lanczos(apply, n, n_components, start, maxiter=_RESTARTS, tol=accuracy)
         except ArpackNoConvergence:
             if n <= _DENSE_RESORT:
                 values, vectors = _leading_dense(apply, n, n_components)
@@ -258,6 +260,17 @@ def cluster_embedding(
     weights: FloatArray | None = None,
 ) -> IntArray:
     """Run k-means with ``n_init`` starts and number the clusters in the order in which they appear."""
+    return number_by_appearance(_kmeans(embedding, n_clusters, n_init, rng, weights).labels_)
+
+
+def kmeans_centers(embedding: FloatArray, n_clusters: int, *, n_init: int = 20, rng: np.random.Generator) -> FloatArray:
+    """Run k-means with ``n_init`` starts and return the centres of the clusters."""
+    return np.asarray(_kmeans(embedding, n_clusters, n_init, rng, None).cluster_centers_)
+
+
+def _kmeans(
+    embedding: FloatArray, n_clusters: int, n_init: int, rng: np.random.Generator, weights: FloatArray | None
+) -> KMeans:
     seed = int(rng.integers(2**31 - 1))
     start: Any = "k-means++"
     if isinstance(embedding, np.ndarray) and embedding.shape[1] <= _FEW_COLUMNS:
@@ -269,8 +282,7 @@ def cluster_embedding(
 
     means = KMeans(n_clusters, init=start, n_init=n_init, random_state=seed)
     with threads_for_openmp(embedding.size, least=_MANY_ENTRIES):
-        labels = means.fit(embedding, sample_weight=weights).labels_
-    return number_by_appearance(labels)
+        return means.fit(embedding, sample_weight=weights)
 
 
 def number_by_appearance(labels: IntArray) -> IntArray:

@@ -62,7 +62,9 @@ class ErrorReport:
         if self.n_missing:
             lines.append(f"{self.n_missing} entries are missing; their samples were placed by their other views.")
         if self.n_outliers:
-            lines.append(f"{self.n_outliers} samples cannot be believed in any view; they took no part in the solve.")
+            lines.append(
+                f"{self.n_outliers} samples cannot be believed in any view; they took no part in the consensus."
+            )
         lines.append("")
         lines.append("view             error  weight  condemned")
         for name, error, weight, condemned in self.views:
@@ -112,9 +114,9 @@ def build(model: Any, n_worst: int) -> ErrorReport:
             break
         alone, contradicted = model.isolation_[i, k], model.disagreement_[i, k]
         reason = (
-            f"far from every other sample of the view ({alone:.1f} deviations)"
+            f"far from every other sample of the view (probability {alone:.2f})"
             if alone >= contradicted
-            else f"the other views contradict it ({contradicted:.1f} deviations)"
+            else f"the other views contradict it (probability {contradicted:.2f})"
         )
         samples.append(SampleReport(i, model.view_names_[k], float(errors[i, k]), bool(outliers[i, k]), reason))
     relative = model.view_weights_ / model.view_weights_.max()

@@ -1,47 +1,43 @@
-"""The estimator of the paper: Error-Robust Multi-View Clustering."""
+"""The estimator of the paper, and past it: Error-Robust Multi-View Clustering."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any, Literal, Self
+import warnings
+from typing import Any, Self
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from emvc._array import FloatArray, IntArray
-from emvc._validation import Views, check_choice, check_integer, check_memory, check_number, check_views, has_dask
+from emvc._validation import (
+    Views,
+    available_memory,
+    check_choice,
+    check_integer,
+    check_memory,
+    check_number,
+    check_views,
+    has_dask,
+)
 from emvc.cluster_count import choose_n_clusters
 from emvc.estimators._base import GraphOptions, limit_threads
+from emvc.estimators._dask import fit_dask
 from emvc.estimators._error_report import ErrorReport, build
-from emvc.estimators._landmarks import LocalSource, Options, check_landmark_memory, choose_n_landmarks, fit_dask
-from emvc.estimators._landmarks import fit as fit_landmarks
-from emvc.estimators._predict import (
-    Training,
-    check_features,
-    keep_training,
-    match_views,
-    predict_labels,
-    reference_of,
-)
-from emvc.estimators._robust import (
-    Preparation,
-    contradictions,
-    outlier_mask,
-    place_the_lost,
-    prepare,
-    sample_errors,
-    view_errors,
-    votes_of_the_kept,
-)
+from emvc.estimators._predict import Training, check_features, match_views, predict_labels, remember
 from emvc.estimators._solve import solve
-from emvc.graphs import compute_affinity
-from emvc.landmarks import take
-from emvc.problem import Problem
-from emvc.solvers import ADMM, ALM
-from emvc.spectral import EMBEDDINGS, Embedding, cluster_chain
+from emvc.graphs import SCALES, compute_affinity, default_n_neighbors
+from emvc.method import landmarks
+from emvc.method.blocks import left_out, nearest
+from emvc.method.landmarks import LocalSource
+from emvc.method.prepare import Prepared, assemble, place, prepare
+from emvc.method.reference import Rows, Settings
+from emvc.problem import Problem, relative_gap
+from emvc.solvers import ADMM, ALM, History, Status
+from emvc.spectral import EMBEDDINGS, Embedding, cluster_chain, number_by_appearance, scale_rows
 
-SOLVERS = ("admm", "alm", "alm-authors")
+SOLVERS = ("auto", "admm", "alm", "alm-authors")
 PUBLISHED = {
     "solver": "alm",
     "affinity": "rbf",
@@ -50,6 +46,10 @@ PUBLISHED = {
     "screen": False,
 }
 """Options of the published configuration."""
+
+FALSE_ALARMS = 0.05
+"""What ``screen="auto"`` means."""
+
 _ALM_TOL = 1e-5  # times tol: the printed 1e-8 at the default
 _AUTO_WEIGHT = 4.0
 _MOST_COUNTED = 5000  # of more samples, so many evenly spread ones choose the number of clusters
@@ -59,14 +59,18 @@ _SINGLE_TOL = 1e-4  # gaps this large are far above the rounding of single preci
 class EMVC(GraphOptions):
     r"""Error-robust multi-view clustering.
 
-    Every view becomes a Markov chain :math:`P_k` over the samples. The chains are split into one shared low-rank chain
-    P and one error matrix per view, :math:`P_k = P + E_k`, by
+    Every view becomes a Markov chain :math:`P_k` over the samples. The chains are split into one shared chain P, noise,
+    and errors of single rows, :math:`P_k = P + N_k + E_k`, by the convex problem of `emvc.problem.RowProblem`: a mean
+    of the views from which rows that are wrong are kept away. How far a row is believed is told beforehand, from how it
+    stands apart in its view and from how the other views contradict it. The samples are clustered by the leading
+    eigenvectors of P.
+
+    With numbers for ``beta`` or ``lam``, or with ``solver="admm"``, ``"alm"`` or ``"alm-authors"``, the chains are
+    split by the model of the paper instead,
 
     .. math::
         \min_{P \ge 0,\; P\mathbf 1 = \mathbf 1} \; \lVert P \rVert_*
-            + \beta \sum_k \lVert E_k \rVert_{2,1} + \lambda \sum_k \lVert E_k \rVert_{G1}
-
-    and the samples are clustered by the leading eigenvectors of P.
+            + \beta \sum_k \lVert E_k \rVert_{2,1} + \lambda \sum_k \lVert E_k \rVert_{G1} .
 
     Parameters
     ----------
@@ -74,59 +78,55 @@ class EMVC(GraphOptions):
         Number of clusters; ``"auto"`` tries 2 to 20, and more where the views call for it, and chooses without labels
         (see `emvc.cluster_count`), by 5000 evenly spread samples if there are more.
     beta : float or "auto", default="auto"
-        Weight of the row groups of the errors (single samples). ``"auto"`` is
-        ``4 * sqrt(n_clusters / n_samples)`` divided by the number of views that show the average sample, the joint one
-        included; twice that if a single view has to do, because there is nothing to compare it with.
+        Weight of the row groups of the errors in the model of the paper. There ``"auto"`` is
+        ``4 * sqrt(n_clusters / n_samples)`` divided by the number of chains; twice that if a single view has to do.
     lam : float or "auto", default="auto"
-        Weight of the column groups of the errors (single states of a view). ``"auto"`` as for ``beta``.
-    solver : {"admm", "alm", "alm-authors"} or ADMM or ALM, default="admm"
-        ``"admm"`` solves the problem to a certificate. ``"alm"`` is the published algorithm, which stops at a feasible
-        point; ``"alm-authors"`` adds the stopping rule of the authors' program, whose result does not depend on the
-        weights unless they are tiny. A configured solver object is used as it is, whatever ``tol`` says.
+        Weight of the column groups of the errors in the model of the paper. ``"auto"`` as for ``beta``.
+    solver : {"auto", "admm", "alm", "alm-authors"} or ADMM or ALM, default="auto"
+        ``"auto"`` solves the row problem, or, where a weight is given, means ``"admm"``. ``"admm"`` solves the problem
+        of the paper to a certificate. ``"alm"`` is the published algorithm, which stops at a feasible point;
+        ``"alm-authors"`` adds the stopping rule of the authors' program, whose result does not depend on the weights
+        unless they are tiny. A configured solver object is used as it is, whatever ``tol`` says.
     affinity : str or callable, default="auto"
         Graph of a view: ``"local"`` (what ``"auto"`` means), ``"rbf"``, ``"rbf-literal"``, ``"rbf-t100"``,
         ``"self-tuning"``, ``"cosine"``, ``"precomputed"``, or a function from a scaled view to an N x N matrix.
     n_neighbors : int or "auto", default="auto"
         Neighbours in the ``"local"`` graph; ``"auto"`` is a quarter of the average cluster size, at least 10.
-    scale : {"auto", "unit", "zscore", "denoise", None}, default="auto"
-        Feature scaling: unit rows for text-like views, what stands out of white noise for views that are mostly noise,
-        z-scores or nothing otherwise (see `emvc.graphs.scale_view`); or one of these for all views.
+    scale : {"auto", "unit", "zscore", None}, default="auto"
+        Feature scaling: unit rows for views of mostly zeros, z-scores otherwise, in both gross cells cut off (see
+        `emvc.graphs.scale_view`); or one of these for all views.
     joint_view : bool, default=True
-        Whether the average of the distances of all views is added as a view of its own, with 45 % of the total weight
-        (up to 70 % where views are mostly noise), and views without the common structure lose weight (see
-        `emvc.fusion`). Needs the ``"local"`` graph and several views.
-    screen : {"auto", False}, default="auto"
-        Whether to look for errors before the solve (see `emvc.screening`): samples that stand alone in a view and, with
-        three views or more, samples on which one view contradicts the others. They have neither row nor column in the
-        graph of that view.
+        Whether the average of the distances of all views is added as a view of its own, with 40 % of the total weight.
+        Needs the ``"local"`` graph and several views.
+    screen : {"auto", False} or float, default="auto"
+        Whether to look for rows that are wrong, and the rate of false alarms: rows are flagged (``outliers_``) that are
+        wrong with a probability of more than one minus this. ``"auto"`` is 0.05.
     outliers : {"assign", "label"}, default="assign"
         What happens to samples that no view can be believed about: they get a cluster last, or the label -1.
-    embedding : {"auto", "unit-rows", "plain", "weighted"}, default="auto"
+    embedding : {"unit-rows", "plain", "weighted"}, default="unit-rows"
         Eigenvectors with rows of unit length, the generalised eigenvectors of the paper, or these with k-means weighted
-        by the stationary distribution. ``"auto"`` is unit rows, but weights when samples are missing from views: unit
-        length gives a sample that is known by one view alone as much say as the others.
+        by the stationary distribution. With landmarks the last is the same as the second.
     n_landmarks : int or None, default=None
         Number of samples that serve as landmarks. Chains then lead from every sample to the landmarks only, and time
-        and memory grow with ``n_samples`` instead of its square (see `emvc.landmarks`). Between ``n_clusters + 1`` and
-        ``n_samples``, where the latter is the exact method. None is the exact method while memory allows, and 20 per
-        cluster (at least 200, at most 1000) with a warning beyond. Needs ``"admm"`` and the ``"local"`` graph;
-        ``n_neighbors`` then counts landmarks, and ``memory`` is not used.
+        and memory grow with ``n_samples`` instead of its square (see `emvc.method.landmarks`). Between ``n_clusters +
+        1`` and ``n_samples``, where the latter is the exact method. None is the exact method while memory allows, and
+        20 per cluster (at least 200, at most 1000) with a warning beyond. Needs ``solver="auto"`` and the ``"local"``
+        graph; ``n_neighbors`` then counts landmarks.
     n_init : int, default=20
         Starts of k-means.
     max_iter : int, default=500
-        Most iterations of the solver.
+        Most iterations of the solver; of every row in the row problem.
     tol : float, default=1e-3
-        Relative duality gap at which ``"admm"`` stops. ``"alm"`` stops when no constraint is violated by more than
-        ``1e-5 * tol``, which is the paper's 1e-8 at the default.
+        Relative duality gap that is good enough; ``"admm"`` stops there. ``"alm"`` stops when no constraint is
+        violated by more than ``1e-5 * tol``, which is the paper's 1e-8 at the default.
     dtype : {"float32", "float64"} or None, default=None
-        Precision of the matrices of ``"admm"``; its sums and its certificate are in double precision in any case. None
-        is single precision while ``tol`` is 1e-4 or more. Where single precision gets no further, as with samples
-        that are equal or almost so, the solver goes over to double precision.
+        Precision of the chains; sums and certificates are in double precision in any case. None is single precision
+        while ``tol`` is 1e-4 or more, and double precision for ``"alm"``.
     random_state : int, Generator, RandomState or None, default=None
         Seed of k-means. The same seed gives the same labels. The solvers do not depend on it: the random start that
         the paper prescribes for ``"alm"`` is drawn once and for all.
     memory : None, str or joblib.Memory, default=None
-        Where to keep the decomposition, so that a fit to the same graphs with another ``random_state`` or
+        Where to keep the decomposition of the paper, so that a fit to the same graphs with another ``random_state`` or
         ``embedding`` takes it from there; a str is a folder.
     n_jobs : int or None, default=None
         Threads; None means as many as BLAS would use, which environment variables and ``threadpoolctl`` limit; -1 means
@@ -143,35 +143,38 @@ class EMVC(GraphOptions):
     eigenvalues_ : ndarray of shape (n_clusters,)
         Leading eigenvalues of the symmetrised consensus.
     consensus_ : ndarray of shape (n_samples, n_samples) or (n_samples, n_landmarks)
-        The shared chain P, with landmarks in the precision of the solver.
+        The shared chain P.
     landmarks_ : ndarray of shape (n_landmarks,)
         Row numbers of the landmarks, where there are any.
     n_clusters_, beta_, lam_ : int, float, float
-        The values used.
+        The values used. In the row problem, ``beta_`` is the usual length of an error, which is the limit of a row
+        that is as likely to be right as to be wrong, and ``lam_`` is 0.
     n_clusters_confidence_, n_clusters_evidence_ : float, list of dict
         How clear the choice was and what it rests on, with ``n_clusters="auto"``.
+    problem_ : RowProblem or Problem
+        What was solved: chains (``transitions``), ``weights``, ``observed``, ``beta`` and ``lam``; over the samples
+        that take part. Not saved, and not there with landmarks.
     objective_ : float
         Objective at ``consensus_``.
     duality_gap_ : float
         Certificate: no consensus can lower the objective by a larger share.
     rank_ : int
-        Rank of the low-rank copy of P.
+        Numerical rank of ``consensus_``, computed when asked for; of the model of the paper, that of its low-rank copy.
     n_iter_, status_, history_ : int, str, History
         Iterations, why the solver stopped, and measurements along the way.
     sample_errors_ : ndarray of shape (n_samples, n_views)
-        Suspicion between 0, usual in this view, and 1, the sample stands alone in the view or the view contradicts the
-        others about it; comparable across views. NaN where the sample is missing.
-    view_errors_ : ndarray of shape (n_views,)
-        Share of its transitions that the other views do not confirm, between 0 and 1.
+        Probability that the row of a sample in a view is wrong. NaN where the sample is missing.
+    view_errors_, reliability_ : ndarray of shape (n_views,)
+        Share of its samples that a view is wrong about, by comparison with the others, and one minus that: 1 is full
+        agreement, 0 what chance gives. Two views share what they disagree on.
     outliers_ : ndarray of bool of shape (n_samples, n_views)
-        Samples that were condemned in a view.
-    isolation_ : ndarray of shape (n_samples, n_views)
-        Robust score of how alone a sample is in a view; from 6 on it is condemned, or less where a group stands apart.
-    disagreement_ : ndarray of shape (n_samples, n_views)
-        Robust score of how much a view contradicts the others about a sample. With three views or more it is condemned
-        for that if the others agree with each other (`emvc.screening.contrast`).
+        Rows that are wrong with a probability of more than one minus the rate of false alarms. Ruined ones are left
+        out, as if they were missing; the others hardly count.
+    isolation_, disagreement_ : ndarray of shape (n_samples, n_views)
+        The two reasons: the probability that a row is wrong because it stands apart in its view
+        (`emvc.method.isolation`), and because the other views contradict it (`emvc.method.agreement`).
     view_weights_ : ndarray of shape (n_views,)
-        Weights of the views in the objective; the joint view has the rest.
+        Share of each view in the consensus, the joint view left out; they add up to one.
     view_names_ : list of str
         Names of the views.
     n_features_in_ : int
@@ -183,12 +186,13 @@ class EMVC(GraphOptions):
     >>> from emvc.datasets import make_digits_views
     >>> data = make_digits_views(n_samples=200)
     >>> model = EMVC(n_clusters=10, random_state=0).fit(data.views)
-    >>> model.status_, bool(model.duality_gap_ <= 1e-3)
+    >>> model.status_, bool(model.duality_gap_ <= 1e-6)
     ('converged', True)
     """
 
     _allow_missing = True
     _training: Training
+    consensus_: FloatArray
 
     def __init__(
         self,
@@ -196,14 +200,14 @@ class EMVC(GraphOptions):
         *,
         beta: float | str = "auto",
         lam: float | str = "auto",
-        solver: Any = "admm",
+        solver: Any = "auto",
         affinity: Any = "auto",
         n_neighbors: int | str = "auto",
         scale: str | None = "auto",
         joint_view: bool = True,
         screen: Any = "auto",
         outliers: str = "assign",
-        embedding: Embedding | Literal["auto"] = "auto",
+        embedding: Embedding = "unit-rows",
         n_landmarks: int | None = None,
         n_init: int = 20,
         max_iter: int = 500,
@@ -259,7 +263,7 @@ class EMVC(GraphOptions):
         return fit_dask(self, views) if has_dask(views) else super().fit(views, y)
 
     def predict(self, views: Any) -> IntArray:
-        """Return the clusters of new samples, placed through the graphs of the views (`emvc.estimators._predict`).
+        """Return the clusters of new samples, which are described by the training samples as these are.
 
         Parameters
         ----------
@@ -306,7 +310,7 @@ class EMVC(GraphOptions):
         )
         check_features(checked, training, self.view_names_, caller)
         with limit_threads(self.n_jobs):
-            return predict_labels(self, reference_of(self, affinity), checked)
+            return predict_labels(self, checked)
 
     def error_report(self, n_worst: int = 20) -> ErrorReport:
         """Return a summary of the errors that were found: worst samples, worst views, and why.
@@ -331,158 +335,282 @@ class EMVC(GraphOptions):
         check_is_fitted(self)
         return build(self, check_integer(n_worst, "n_worst", least=0))
 
+    @property
+    def rank_(self) -> int:
+        """Numerical rank of the consensus."""
+        check_is_fitted(self)
+        if "_rank_" not in vars(self):
+            self._rank_ = int(np.linalg.matrix_rank(np.asarray(self.consensus_)))
+        return self._rank_
+
+    @property
+    def multipliers_(self) -> FloatArray:
+        """Multipliers that prove the bound behind ``duality_gap_`` (see `emvc.problem.RowProblem.dual_bound`)."""
+        problem = getattr(self, "problem_", None)
+        if problem is None or not hasattr(problem, "multipliers"):
+            raise AttributeError("multipliers_ are there after a fit of the row problem without landmarks.")
+        found: FloatArray = problem.multipliers(self.consensus_[np.ix_(self._kept_, self._kept_)])
+        return found
+
     def _fit(self, views: Views, n_clusters: int, rng: np.random.Generator) -> dict[str, Any]:
-        solver, max_iter, dtype, affinity = self._check_options()
-        usual: Embedding = "weighted" if views.missing.any() else "unit-rows"
+        solver, dtype = self._check_options()
         self._n_neighbors(views.n_samples, n_clusters)
-        n_chains = len(views.arrays) + (1 if self.joint_view and affinity == "local" and len(views.arrays) > 1 else 0)
-        n_matrices = 3 * n_chains + 8 if isinstance(solver, ADMM) else 8 * n_chains + 8
-        shape = (views.n_samples, views.n_samples)
-        number = choose_n_landmarks(
-            self.n_landmarks, views.n_samples, n_clusters,
-            n_matrices=n_matrices, possible=isinstance(solver, ADMM) and affinity == "local",
-        )  # fmt: skip
-        if number is not None:
-            check_landmark_memory(n_chains, views.n_samples, number, dtype)
-            with limit_threads(self.n_jobs):
-                fitted = fit_landmarks(LocalSource(views), self._landmark_options(n_clusters, number), rng)
-            return {**fitted, "_training": keep_training(views, self._n_neighbors(views.n_samples, n_clusters))}
-        check_memory(n_matrices, shape, advice="Cluster a subset of the samples or use fewer views.")
+        settings = self._settings(views.n_samples, n_clusters)
+        n_chains = len(views.arrays) + (1 if settings.joint and len(views.arrays) > 1 else 0)
+        n_matrices = 3 * n_chains + 4 if solver is None else 8 * n_chains + 8
+        number = self._choose_n_landmarks(views.n_samples, n_clusters, n_matrices, possible=solver is None)
         with limit_threads(self.n_jobs):
-            preparation = self._prepare(views, n_clusters)
-            chains, n_kept = preparation.chains, len(preparation.kept)
-            alone = chains.n_effective < 2
-            auto = (2.0 if alone else 1.0) * _AUTO_WEIGHT * math.sqrt(n_clusters / n_kept) / chains.n_shown
-            beta, lam = (self._weight(name, auto) for name in ("beta", "lam"))
-            masked = isinstance(solver, ADMM) and not chains.observed.all()
-            chains = replace(chains, transitions=chains.transitions.astype(dtype, copy=False))
-            preparation = replace(preparation, chains=chains)  # lets go of the double-precision chains
-            problem = Problem(chains.transitions, beta, lam, chains.weights, chains.observed if masked else None)
-            solution = solve(
-                solver, problem, name="EMVC", max_iter=max_iter, memory=self.memory, verbose=self.verbose, stacklevel=5
+            if number is not None:
+                return self._fit_landmarks(LocalSource(views), n_clusters, number, rng)
+            check_memory(
+                n_matrices,
+                (views.n_samples, views.n_samples),
+                advice="Cluster a subset of the samples or use fewer views.",
             )
+            prepared = prepare(views, settings, dtype)
+            solved = self._solve(prepared.rows, solver, n_clusters)
             labels, embedding, eigenvalues = cluster_chain(
-                solution.consensus,
-                n_clusters,
-                embedding=usual if self.embedding == "auto" else self.embedding,
-                n_init=self.n_init,
-                rng=rng,
+                solved["consensus_"], n_clusters, embedding=self.embedding, n_init=self.n_init, rng=rng
             )
-        votes = votes_of_the_kept(views, preparation, self.scale)
-        contradicted = contradictions(preparation)
-        fitted = {
-            "eigenvalues_": eigenvalues,
-            "beta_": beta,
-            "lam_": lam,
-            "view_weights_": chains.own_weights,
-            "sample_errors_": sample_errors(preparation, contradicted),
-            "view_errors_": view_errors(preparation),
-            "outliers_": outlier_mask(preparation),
-            "isolation_": preparation.screening.isolation,
-            "disagreement_": contradicted,
-            "_training": keep_training(views, self._n_neighbors(views.n_samples, n_clusters)),
-            **solution.attributes(),
+            return solved | self._describe(views, prepared, solved["consensus_"], labels, embedding) | {
+                "eigenvalues_": eigenvalues
+            }  # fmt: skip
+
+    def _solve(self, rows: Rows, solver: ADMM | ALM | None, n_clusters: int) -> dict[str, Any]:
+        """Solve the row problem or that of the paper; return attributes."""
+        if solver is None:
+            return self._solve_rows(rows)
+        problem = self._paper_problem(rows, n_clusters, masked=isinstance(solver, ADMM))
+        max_iter = check_integer(self.max_iter, "max_iter", least=1)
+        solution = solve(
+            solver, problem, name="EMVC", max_iter=max_iter, memory=self.memory, verbose=self.verbose, stacklevel=6
+        )
+        found = solution.attributes()
+        found["_rank_"] = found.pop("rank_")
+        weights = rows.problem.weights[: rows.shown.shape[1]].mean(axis=1)
+        return found | {
+            "problem_": problem,
+            "beta_": problem.beta,
+            "lam_": problem.lam,
+            "view_weights_": weights / weights.sum(),
         }
-        fitted["labels_"] = place_the_lost(labels, votes, preparation, outliers=self.outliers)
-        fitted["embedding_"] = _extend(embedding, votes @ embedding, preparation)
-        if len(preparation.lost):
-            full = np.zeros(shape)
-            full[np.ix_(preparation.kept, preparation.kept)] = solution.consensus
-            full[np.ix_(preparation.lost, preparation.kept)] = votes
-            fitted["consensus_"] = full
-        return fitted
+
+    def _solve_rows(self, rows: Rows) -> dict[str, Any]:
+        problem = rows.problem
+        solved = problem.solve(check_integer(self.max_iter, "max_iter", least=1))
+        gap = relative_gap(solved.objective, solved.bound)
+        tol = check_number(self.tol, "tol", strict=True)
+        history = History([solved.n_iter], [solved.objective], [gap], [0.0], [0], [0.0], [0.0])
+        _warn_about(gap, tol, self.max_iter)
+        return {
+            "consensus_": solved.consensus,
+            "problem_": problem,
+            "objective_": solved.objective,
+            "duality_gap_": gap,
+            "n_iter_": solved.n_iter,
+            "status_": (Status.CONVERGED if gap <= tol else Status.MAX_ITER).value,
+            "history_": history,
+            **_row_attributes(rows.usual, solved.shares[: rows.shown.shape[1]].mean(axis=1)),
+        }
+
+    def _paper_problem(self, rows: Rows, n_clusters: int, *, masked: bool) -> Problem:
+        """Return the problem of the paper for these chains."""
+        chains, weights = rows.problem.transitions, rows.problem.weights
+        n_chains, n_samples, _ = chains.shape
+        n_shown = float((weights > 0).mean(axis=1).sum())
+        factor = 2.0 if rows.shown.shape[1] == 1 else 1.0
+        auto = factor * _AUTO_WEIGHT * math.sqrt(n_clusters / n_samples) / n_shown
+        beta, lam = (self._weight(name, auto) for name in ("beta", "lam"))
+        observed = (weights > 0).astype(np.float64)
+        means = weights.mean(axis=1)
+        masks = observed if masked and not observed.all() else None
+        return Problem(chains, beta, lam, n_chains * means / means.sum(), masks)
+
+    def _describe(
+        self, views: Views, prepared: Prepared, consensus: FloatArray, labels: IntArray, embedding: FloatArray
+    ) -> dict[str, Any]:
+        """Return what is known about all samples, the lost ones among them."""
+        rows, lost = prepared.rows, prepared.lost
+        n_clusters = int(labels.max()) + 1
+        centers = _centers(embedding, labels, n_clusters)
+        votes, points = np.empty((0, len(consensus))), np.empty((0, embedding.shape[1]))
+        if len(lost):
+            votes = place(prepared.reference, views.take(lost), prepared.screening.take(lost))
+            points = votes @ embedding
+            if self.embedding == "unit-rows":
+                points = scale_rows(points)
+        last = np.full(len(lost), -1) if self.outliers == "label" else nearest(points, centers)
+        full = assemble(labels, last.astype(labels.dtype), prepared)
+        named = full >= 0
+        order = number_by_appearance(full[named])
+        centers = centers[[int(full[named][order == c][0]) for c in range(n_clusters)]]
+        full[named] = order
+        wrong = assemble(rows.wrong, prepared.screening.ruined[lost], prepared)
+        reference = prepared.reference
+        training = Training(
+            views.arrays, views.missing, views.names, reference.settings.n_neighbors, views.single, embedding, centers
+        )
+        if isinstance(self._affinity_name(), str) and self._affinity_name() != "precomputed":
+            remember(training, reference)
+        return {
+            "labels_": full,
+            "embedding_": assemble(embedding, points, prepared),
+            "consensus_": _with_lost(consensus, votes, prepared),
+            "sample_errors_": np.where(views.missing, np.nan, wrong),
+            "outliers_": left_out(wrong, prepared.screening.ruined, views.missing, reference.settings.false_alarms),
+            "isolation_": assemble(rows.isolated, prepared.screening.ruined[lost], prepared),
+            "disagreement_": assemble(rows.contradicted, np.zeros((len(lost), len(views.arrays))), prepared),
+            **_view_attributes(prepared),
+            "_kept_": prepared.kept,
+            "_training": training,
+        }
+
+    def _fit_landmarks(self, source: Any, n_clusters: int, number: int, rng: np.random.Generator) -> dict[str, Any]:
+        """Fit with landmarks; attributes with one entry per sample are what the source collects."""
+        settings = self._settings(number, n_clusters)
+        found = landmarks.fit(
+            source,
+            settings,
+            number,
+            rng,
+            dtype=self._dtype(None),
+            n_init=self.n_init,
+            unit_rows=self.embedding == "unit-rows",
+            label_outliers=self.outliers == "label",
+        )
+        attributes = dict(found.attributes)
+        gap = relative_gap(attributes["objective_"], attributes.pop("bound"))
+        reference = found.prepared.reference
+        training = Training(
+            found.views.arrays,
+            found.views.missing,
+            found.views.names,
+            settings.n_neighbors,
+            found.views.single,
+            found.image,
+            found.centers,
+        )
+        remember(training, reference)
+        history = History([1], [attributes["objective_"]], [gap], [0.0], [0], [0.0], [0.0])
+        return {
+            "duality_gap_": gap,
+            "n_iter_": 1,
+            "status_": Status.CONVERGED.value,
+            "history_": history,
+            **_row_attributes(reference.usual, attributes.pop("shares")),
+            **_view_attributes(found.prepared),
+            "n_clusters_": n_clusters,
+            "_training": training,
+            **attributes,
+        }
+
+    def _choose_n_landmarks(self, n_samples: int, n_clusters: int, n_matrices: float, *, possible: bool) -> int | None:
+        """Return the number of landmarks, or None for the exact method."""
+        local = self._affinity_name() == "local"
+        if self.n_landmarks is not None:
+            if not possible or not local:
+                raise ValueError(
+                    f"n_landmarks needs solver='auto' without weights and affinity='local'; solver={self.solver!r}, "
+                    f"beta={self.beta!r}, lam={self.lam!r} and affinity={self.affinity!r}."
+                )
+            number = landmarks.check_n_landmarks(self.n_landmarks, n_samples, n_clusters)
+            return None if number == n_samples else number
+        available = available_memory()
+        if not (possible and local) or available is None or 8 * n_matrices * n_samples**2 <= available:
+            return None
+        number = landmarks.default_n_landmarks(n_samples, n_clusters)
+        if 2 * number > n_samples:  # would save next to nothing
+            return None
+        needed = 8 * n_matrices * n_samples**2 / 2**30
+        warnings.warn(
+            f"The exact method would need about {needed:.1f} GiB for {n_samples} samples; "
+            f"n_landmarks={number} is used instead. Set n_landmarks to choose.",
+            UserWarning,
+            stacklevel=4,
+        )
+        return number
 
     def _choose_n_clusters(self, views: Views, rng: np.random.Generator) -> tuple[int, dict[str, Any]]:
         if not isinstance(self.n_clusters, str):
             return super()._choose_n_clusters(views, rng)
         check_choice(self.n_clusters, "n_clusters", ("auto",))
         if views.n_samples > _MOST_COUNTED:
-            views = take(views, np.linspace(0, views.n_samples - 1, _MOST_COUNTED).astype(np.intp))
+            views = views.take(np.linspace(0, views.n_samples - 1, _MOST_COUNTED).astype(np.intp))
         with limit_threads(self.n_jobs):
-            number, confidence, evidence = choose_n_clusters(
-                lambda width: self._prepare(views, width).chains, None, rng
-            )
+            number, confidence, evidence = choose_n_clusters(lambda width: self._rows(views, width), None, rng)
         return number, {"n_clusters_confidence_": confidence, "n_clusters_evidence_": evidence}
 
-    def _check_options(self) -> tuple[ADMM | ALM, int, Any, Any]:
-        """Check all options that do not depend on the data; return solver, iterations, precision and graph."""
-        solver = self._make_solver()
-        max_iter = check_integer(self.max_iter, "max_iter", least=1)
-        dtype = self._dtype(solver)
-        check_choice(self.embedding, "embedding", ("auto", *EMBEDDINGS))
-        check_choice(self.screen, "screen", ("auto", False))
-        check_choice(self.outliers, "outliers", ("assign", "label"))
-        check_choice(self.joint_view, "joint_view", (True, False))
-        affinity = self._affinity_name()
-        for name in ("beta", "lam"):
-            self._weight(name, 1.0)
-        return solver, max_iter, dtype, affinity
+    def _rows(self, views: Views, n_clusters: int) -> Rows:
+        """Return the samples that take part, with graphs that are as wide as is right for a number of clusters."""
+        return prepare(views, self._settings(views.n_samples, n_clusters)).rows
 
-    def _landmark_options(self, n_clusters: int | None, n_landmarks: int | None) -> Options:
-        """Return the options of a fit with landmarks."""
-        solver = self._make_solver()
-        if not isinstance(solver, ADMM) or self._affinity_name() != "local":
-            raise ValueError(
-                f"n_landmarks needs solver='admm' and affinity='local', got solver={self.solver!r} and "
-                f"affinity={self.affinity!r}."
-            )
-        auto_neighbors = isinstance(self.n_neighbors, str)
-        return Options(
+    def _settings(self, n_samples: int, n_clusters: int) -> Settings:
+        """Return the options of the method for a number of states."""
+        affinity = self._affinity_name()
+        named = isinstance(affinity, str)
+        automatic = isinstance(self.n_neighbors, str)
+        n_neighbors = default_n_neighbors(n_samples, n_clusters) if automatic else int(self.n_neighbors)
+        return Settings(
             n_clusters=n_clusters,
-            n_landmarks=n_landmarks,
-            beta=None if isinstance(self.beta, str) else self._weight("beta", 1.0),
-            lam=None if isinstance(self.lam, str) else self._weight("lam", 1.0),
-            solver=solver,
-            n_neighbors=None if auto_neighbors else check_integer(self.n_neighbors, "n_neighbors", least=1),
+            n_neighbors=min(n_neighbors, n_samples - 1),
+            affinity=affinity if named else self._affinity_of,
             scale=self.scale,
-            joint=self.joint_view,
-            screening=self.screen == "auto",
-            label_outliers=self.outliers == "label",
-            unit_rows=self.embedding in ("auto", "unit-rows"),
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-            dtype=self._dtype(solver),
-            auto_weight=_AUTO_WEIGHT,
-            verbose=self.verbose,
-        )
-
-    def _prepare(self, views: Views, n_clusters: int) -> Preparation:
-        """Screen and fuse the views."""
-        affinity = self._affinity_name()
-        return prepare(
-            views,
-            n_clusters,
-            affinity=affinity if affinity in ("local", "precomputed") else self._affinity_of,
-            scale=self.scale,
-            n_neighbors=self._n_neighbors(views.n_samples, n_clusters),
-            screening=self.screen == "auto",
-            joint=self.joint_view,
-            weigh=self.joint_view,
+            joint=bool(self.joint_view) and named and affinity == "local",
+            false_alarms=self._false_alarms(),
         )
 
     def _affinity_of(self, view: Any, name: str, n_neighbors: int) -> FloatArray:
         return compute_affinity(view, self._affinity_name(), name=name, n_neighbors=n_neighbors)
 
-    def _make_solver(self) -> ADMM | ALM:
+    def _false_alarms(self) -> float | None:
+        if self.screen is False:
+            return None
+        if isinstance(self.screen, str) or self.screen is True:
+            check_choice(self.screen, "screen", ("auto", False))
+            return FALSE_ALARMS
+        rate = check_number(self.screen, "screen", strict=True)
+        if rate >= 0.5:
+            raise ValueError(f"screen={self.screen!r} is a rate of false alarms and must be below 0.5.")
+        return rate
+
+    def _check_options(self) -> tuple[ADMM | ALM | None, Any]:
+        """Check all options that do not depend on the data; return the solver, None for rows, and the precision."""
+        solver = self._make_solver()
+        check_integer(self.max_iter, "max_iter", least=1)
+        dtype = self._dtype(solver)
+        check_choice(self.embedding, "embedding", EMBEDDINGS)
+        check_choice(self.outliers, "outliers", ("assign", "label"))
+        check_choice(self.joint_view, "joint_view", (True, False))
+        check_choice(self.scale, "scale", SCALES)
+        self._affinity_name()
+        self._false_alarms()
+        for name in ("beta", "lam"):
+            self._weight(name, 1.0)
+        return solver, dtype
+
+    def _make_solver(self) -> ADMM | ALM | None:
         if isinstance(self.solver, ADMM | ALM):
             return self.solver
         check_choice(self.solver, "solver", SOLVERS)
         tol = check_number(self.tol, "tol", strict=True)
-        if self.solver == "admm":
+        if self.solver == "auto" and isinstance(self.beta, str) and isinstance(self.lam, str):
+            return None
+        if self.solver in ("auto", "admm"):
             return ADMM(tol=tol)
         return ALM(tol=_ALM_TOL * tol, stop="residual" if self.solver == "alm" else "objective")
 
-    def _dtype(self, solver: ADMM | ALM) -> type[np.floating[Any]]:
-        """Return the precision of the solver's matrices."""
+    def _dtype(self, solver: ADMM | ALM | None) -> type[np.floating[Any]]:
+        """Return the precision of the chains."""
         if self.dtype is None:
-            return np.float32 if isinstance(solver, ADMM) and solver.tol >= _SINGLE_TOL else np.float64
+            tol = self.tol if solver is None else solver.tol
+            return np.float64 if isinstance(solver, ALM) or tol < _SINGLE_TOL else np.float32
         try:
             name = np.dtype(self.dtype).name
         except TypeError:
             name = str(self.dtype)
         check_choice(name, "dtype", ("float32", "float64"))
-        if name == "float32" and not isinstance(solver, ADMM):
-            raise ValueError(f"dtype='float32' needs solver='admm', got solver={self.solver!r}.")
+        if name == "float32" and isinstance(solver, ALM):
+            raise ValueError(f"dtype='float32' cannot be used with solver={self.solver!r}.")
         return np.float32 if name == "float32" else np.float64
 
     def _weight(self, name: str, auto: float) -> float:
@@ -493,8 +621,42 @@ class EMVC(GraphOptions):
         return check_number(value, name)
 
 
-def _extend(kept: FloatArray, lost: FloatArray, preparation: Preparation) -> FloatArray:
-    """Return rows of kept and lost samples in their order."""
-    rows = np.empty((len(kept) + len(lost), kept.shape[1]))
-    rows[preparation.kept], rows[preparation.lost] = kept, lost
-    return rows
+def _row_attributes(usual: FloatArray, shares: FloatArray) -> dict[str, Any]:
+    """Return attributes that tell about limits and weights of the row problem."""
+    finite = usual[np.isfinite(usual)]
+    total = float(shares.sum())
+    weights = shares / total if total > 0 else np.full(len(shares), 1.0 / len(shares))
+    return {"beta_": float(finite.mean()) if len(finite) else 0.0, "lam_": 0.0, "view_weights_": weights}
+
+
+def _view_attributes(prepared: Prepared) -> dict[str, Any]:
+    """Return how far the views are wrong, by comparison with each other."""
+    agreement = prepared.reference.agreement
+    errors = np.zeros(prepared.rows.shown.shape[1]) if agreement is None else agreement.shares
+    return {"view_errors_": errors, "reliability_": 1.0 - errors}
+
+
+def _centers(embedding: FloatArray, labels: IntArray, n_clusters: int) -> FloatArray:
+    members = np.eye(n_clusters)[:, labels]
+    return np.asarray(members @ embedding / np.maximum(members.sum(axis=1, keepdims=True), 1.0))
+
+
+def _with_lost(consensus: FloatArray, votes: FloatArray, prepared: Prepared) -> FloatArray:
+    """Return the consensus of all samples; nobody leads to the lost ones."""
+    if not len(prepared.lost):
+        return consensus
+    n_samples = len(prepared.kept) + len(prepared.lost)
+    full = np.zeros((n_samples, n_samples))
+    full[np.ix_(prepared.kept, prepared.kept)] = consensus
+    full[np.ix_(prepared.lost, prepared.kept)] = votes
+    return full
+
+
+def _warn_about(gap: float, tol: float, max_iter: int) -> None:
+    if gap > tol:
+        warnings.warn(
+            f"EMVC reached max_iter={max_iter} with a duality gap of {gap:.1e}. Raise max_iter, or tol if that "
+            "is close enough.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )

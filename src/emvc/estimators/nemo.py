@@ -45,7 +45,7 @@ class NEMO(NetworkClusterer):
     n_neighbors : int or "auto", default="auto"
         Neighbours that set the width of the kernel, and links that a sample keeps in a view, the one to itself among
         them. ``"auto"`` is a sixth of the samples that the view has. Links as strong as the last one are kept too.
-    scale : {"auto", "unit", "zscore", "denoise", None}, default="auto"
+    scale : {"auto", "unit", "zscore", None}, default="auto"
         As for `EMVC`; the authors expect features that are scaled already, None.
     assign_labels : {"discretize", "kmeans"}, default="discretize"
         Clusters by a rotation of the eigenvectors, as in the authors' program, or by k-means.

@@ -54,7 +54,7 @@ class SNF(NetworkClusterer):
         Rounds of messages.
     alpha : float, default=1.0
         Weight that a sample's link to itself gains in every round.
-    scale : {"auto", "unit", "zscore", "denoise", None}, default="auto"
+    scale : {"auto", "unit", "zscore", None}, default="auto"
         As for `EMVC`. ``"zscore"`` is what snfpy does by default, None its ``normalize=False``.
     n_init, random_state
         As for `EMVC`.

@@ -123,8 +123,10 @@ def timed_fit(model: Any, views: Any, labels: Any = None) -> Record:
         warnings.simplefilter("ignore")  # not converging is in the record
         model.fit(views, labels)
     record: Record = {"seconds": time.perf_counter() - start}
-    attributes = {"gap": "duality_gap_", "status": "status_", "n_iter": "n_iter_", "rank": "rank_"}
-    return record | {column: getattr(model, name, None) for column, name in attributes.items()}
+    attributes = {"gap": "duality_gap_", "status": "status_", "n_iter": "n_iter_"}
+    known = vars(model)
+    rank = known.get("rank_", known.get("_rank_"))  # where the solver knows it: it is not computed for the record
+    return record | {column: known.get(name) for column, name in attributes.items()} | {"rank": rank}
 
 
 def run_cell(cell: Runnable, memory: Any = None) -> Record:

@@ -140,84 +140,12 @@ def kth_smallest(matrix: FloatArray, k: int) -> FloatArray:
     return out
 
 
-@njit(cache=True, nogil=True)
-def _local_scale(squares: Any, bounds: Any, n_neighbors: int, share: Any, scale: Any, first: int, last: int) -> None:
-    n = squares.shape[0]
-    for i in range(first, last):
-        slack = _TIES * bounds[i]
-        nearer, tied = 0, 0
-        near_sum, tied_sum = 0.0, 0.0
-        for j in range(n):
-            if j != i:
-                square = squares[i, j]
-                if square < bounds[i] - slack:
-                    nearer += 1
-                    near_sum += np.sqrt(square)
-                elif square <= bounds[i] + slack:
-                    tied += 1
-                    tied_sum += np.sqrt(square)
-        share[i] = (n_neighbors - nearer) / tied
-        scale[i] = (near_sum + share[i] * tied_sum) / n_neighbors
-
-
-@njit(cache=True, nogil=True)
-def _local_weights(squares: Any, bounds: Any, share: Any, scale: Any, floor: float, first: int, last: int) -> None:
-    n = squares.shape[0]
-    for i in range(first, last):
-        slack = _TIES * bounds[i]
-        total = 0.0
-        for j in range(n):
-            square = squares[i, j]
-            if j == i or square < bounds[i] - slack:
-                part = 1.0
-            elif square <= bounds[i] + slack:
-                part = share[i]
-            else:
-                part = 0.0
-            if part > 0.0:
-                width = max((np.sqrt(square) + scale[i] + scale[j]) / 6.0, floor)
-                part *= np.exp(-square / (2.0 * width * width))
-                total += part
-            squares[i, j] = part
-        for j in range(n):
-            squares[i, j] /= total
-
-
-@njit(cache=True, nogil=True)
-def _symmetrize(matrix: Any, first: int, last: int) -> None:
-    n = matrix.shape[0]
-    for tile in range(first, last):
-        for other in range(tile + 1):
-            for i in range(tile * _TILE, min((tile + 1) * _TILE, n)):
-                for j in range(other * _TILE, min((other + 1) * _TILE, i + 1)):
-                    total = matrix[i, j] + matrix[j, i]
-                    matrix[i, j] = total
-                    matrix[j, i] = total
-
-
-def local_scale(squares: FloatArray, n_neighbors: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the mean distance of each sample to its neighbours, the largest squared one, and the share of ties."""
-    last = kth_smallest(squares, n_neighbors)
-    share, scale = np.empty(len(squares)), np.empty(len(squares))
-    run_ranges(partial(_local_scale, squares, last, n_neighbors, share, scale), len(squares), least=_ROWS)
-    return scale, last, share
-
-
 def least_width(scale: FloatArray) -> float:
     """Return the least width of the kernel: samples with many duplicates have scale zero.
 
     If all have, every distance is zero and any width will do.
     """
     return 1e-3 * float(np.median(scale)) or 1e-6 * float(scale.max()) or 1.0
-
-
-def local_graph(squares: FloatArray, n_neighbors: int) -> FloatArray:
-    """Turn squared distances into the graph of `emvc.graphs.local_affinity`, in place."""
-    scale, last, share = local_scale(squares, n_neighbors)
-    weigh = partial(_local_weights, squares, last, share, scale, least_width(scale))
-    run_ranges(weigh, len(squares), least=_ROWS)
-    run_ranges(partial(_symmetrize, squares), -(-len(squares) // _TILE))
-    return squares
 
 
 @njit(cache=True, nogil=True)
@@ -253,48 +181,6 @@ def compress(matrix: FloatArray) -> Compressed:
     columns, values = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1])
     run_ranges(partial(_fill, matrix, starts, columns, values), len(matrix), least=_ROWS)
     return starts, columns, values
-
-
-@njit(cache=True)
-def _step_twice(i: int, first: Any, second: Any, out: Any) -> None:
-    """Write two steps from sample ``i``, the first one along ``first`` and away from ``i``."""
-    starts, columns, values = first
-    out[:] = 0.0
-    total = 0.0
-    for p in range(starts[i], starts[i + 1]):
-        if columns[p] != i:
-            total += values[p]
-    if total <= 0.0:
-        return
-    for p in range(starts[i], starts[i + 1]):
-        j = columns[p]
-        if j != i:
-            weight = values[p] / total
-            for q in range(second[0][j], second[0][j + 1]):
-                out[second[1][q]] += weight * second[2][q]
-
-
-@njit(cache=True, nogil=True)
-def _two_step_overlap(own: Any, others: Any, overlap: Any, first: int, last: int) -> None:
-    n = overlap.shape[0]
-    for i in range(first, last):
-        here, there = np.empty(n), np.empty(n)
-        _step_twice(i, own, others, here)
-        _step_twice(i, others, others, there)
-        total = 0.0
-        for j in range(n):
-            total += min(here[j], there[j])
-        overlap[i] = total
-
-
-def two_step_overlap(own: Compressed, others: Compressed) -> FloatArray:
-    """Return how much two steps, the first by ``own`` or by ``others`` and the second by ``others``, have in common.
-
-    Both are given as `compress` returns them; ``others`` is row-stochastic. The first step leaves the sample.
-    """
-    overlap = np.empty(len(own[0]) - 1)
-    run_ranges(partial(_two_step_overlap, own, others, overlap), len(overlap), least=_ROWS)
-    return overlap
 
 
 @njit(cache=True, fastmath={"nnan", "nsz", "reassoc"}, nogil=True)  # no reciprocals, which overflow

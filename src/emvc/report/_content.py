@@ -26,7 +26,7 @@ _LOW_WEIGHT = 0.5  # of the best view's: such a view has mostly lost its say
 _HIGH_ERROR = 0.75  # a view of pure noise has about 0.85, a usual one 0.3 to 0.5
 _CERTIFIED = 0.01
 _MISSING = 255
-_DEVIATIONS = re.compile(r"^(.*) \((\d+(?:\.\d+)?) deviations\)$")
+_PROBABILITY = re.compile(r"^(.*) \(probability (\d+(?:\.\d+)?)\)$")
 
 
 def describe(model: Any, *, sample_ids: Sequence[Any] | None = None, selection: Any = None) -> dict[str, Any]:
@@ -372,7 +372,7 @@ def _rows(entries: Sequence[tuple[int, int, float, bool, str]], shown: IntArray)
     """Return the different reasons, and one row per sample.
 
     A row holds the position of the sample, its numbers of condemnations and of entries, and the worst entries as
-    [view, error, condemned, reason, deviations].
+    [view, error, condemned, reason, probability].
     """
     place = {int(i): position for position, i in enumerate(shown)}
     reasons: dict[str, int] = {}
@@ -384,7 +384,7 @@ def _rows(entries: Sequence[tuple[int, int, float, bool, str]], shown: IntArray)
         row[1] += int(condemned)
         row[2] += 1
         if row[2] <= _MOST_ENTRIES:
-            match = _DEVIATIONS.match(reason)
-            text, deviations = (match[1], float(match[2])) if match else (reason, None)
-            row.append([view, round(error, 3), int(condemned), reasons.setdefault(text, len(reasons)), deviations])
+            match = _PROBABILITY.match(reason)
+            text, probability = (match[1], float(match[2])) if match else (reason, None)
+            row.append([view, round(error, 3), int(condemned), reasons.setdefault(text, len(reasons)), probability])
     return list(reasons), list(rows.values())

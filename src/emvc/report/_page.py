@@ -223,10 +223,13 @@ def _suspicious(content: Mapping[str, Any]) -> str:
         for key, name in heads
     )
     unreliable = [view["name"] for view in content["views"] if view["unreliable"]]
-    hint = "Choose a heading to sort, a sample to see it on the map. In brackets: deviations from what is usual." + (
-        f" Of {escape(list_names(unreliable))}, unreliable as a whole, only samples that were left out are named."
-        if unreliable
-        else ""
+    hint = (
+        "Choose a heading to sort, a sample to see it on the map. In brackets: the probability that the row is wrong."
+        + (
+            f" Of {escape(list_names(unreliable))}, unreliable as a whole, only samples that were left out are named."
+            if unreliable
+            else ""
+        )
     )
     body = f"""
 <div class="controls"><label>Search <input id="search" type="search" autocomplete="off"

@@ -339,9 +339,9 @@
     const rows = data.rows.map(([i, condemned, total, ...entries]) => {
       const worst = entries.reduce((a, b) => (b[1] > a[1] ? b : a));
       const whys = new Map();
-      for (const [view, , , reason, deviations] of entries) {
+      for (const [view, , , reason, probability] of entries) {
         if (!whys.has(reason)) whys.set(reason, []);
-        whys.get(reason).push([data.views[view], deviations]);
+        whys.get(reason).push([data.views[view], probability]);
       }
       const named = (list) => list.map(([view, d]) => view + (d === null ? "" : ` (${d.toFixed(1)})`)).join(", ");
       const brief = (list) => {

@@ -7,7 +7,6 @@ two rows of a table tells whether that thing pays. The last stage is the method 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,37 +15,19 @@ import numpy as np
 from emvc._validation import Views, check_views
 from emvc.estimators import EMVC
 from emvc.estimators._base import limit_threads
-from emvc.graphs import default_n_neighbors, weighted_mean
-from emvc.solvers import ADMM, Check, Status
-from emvc.solvers._loop import Certificate
+from emvc.graphs import default_n_neighbors
+from emvc.method.reference import Settings
 from emvc.spectral import cluster_chain
 
 SIZES = (4, 2)
 """Neighbourhoods of ``n_samples / (s * n_clusters)`` for these s, besides 10 and a sixth of the samples."""
 
 
-@dataclass(frozen=True)
-class Mean(ADMM):
-    """In place of the solver: the weighted mean of the chains that it would get. Certifies nothing."""
+class Mean(EMVC):
+    """In place of the solver, and of what it is told about errors: the weighted mean of the chains."""
 
-    def init(self, problem: Any, rng: np.random.Generator) -> Any:
-        """Return the mean."""
-        del rng
-        return weighted_mean(problem.transitions, np.asarray(problem.weights))
-
-    def step(self, problem: Any, state: Any) -> Any:
-        """Leave it as it is."""
-        del problem
-        return state
-
-    def check(self, problem: Any, state: Any) -> Check:
-        """Be content."""
-        del problem
-        return Check(np.nan, np.nan, 0.0, min(state.shape), 0.0, Status.CONVERGED)
-
-    def finish(self, problem: Any, state: Any) -> Certificate:
-        """Return the mean; its objective was not computed, so that the gap is not a number."""
-        return Certificate(state.astype(np.float64), np.inf, problem.trivial_bound(), min(state.shape))
+    def _settings(self, n_samples: int, n_clusters: int) -> Settings:
+        return super()._settings(n_samples, n_clusters).without_limits()
 
 
 class BestGraph(EMVC):
@@ -83,23 +64,19 @@ class SeveralSizes(EMVC):
         with limit_threads(self.n_jobs):
             for size in sorted({min(max(size, least), n_samples - 1) for size in sizes}):
                 model = EMVC(**self.get_params() | {"n_neighbors": size})
-                total += model._prepare(views, n_clusters).chains.mean
+                total += model._rows(views, n_clusters).problem.solve().consensus
             labels, embedding, eigenvalues = cluster_chain(
-                total / total.sum(axis=1, keepdims=True),
-                n_clusters,
-                embedding="weighted" if views.missing.any() else "unit-rows",
-                n_init=self.n_init,
-                rng=rng,
+                total / total.sum(axis=1, keepdims=True), n_clusters, n_init=self.n_init, rng=rng
             )
         return {"labels_": labels, "embedding_": embedding, "eigenvalues_": eigenvalues}
 
 
 LADDER: dict[str, Callable[..., Any]] = {
-    "best graph": partial(BestGraph, solver=Mean(), joint_view=False, screen=False),
-    "mean of graphs": partial(EMVC, solver=Mean(), joint_view=False, screen=False),
-    "mean + joint": partial(EMVC, solver=Mean(), screen=False),
-    "mean + joint + sizes": partial(SeveralSizes, solver=Mean(), screen=False),
-    "mean + joint + screening": partial(EMVC, solver=Mean()),
+    "best graph": partial(BestGraph, joint_view=False, screen=False),
+    "mean of graphs": partial(EMVC, joint_view=False, screen=False),
+    "mean + joint": partial(EMVC, screen=False),
+    "mean + joint + sizes": partial(SeveralSizes, screen=False),
+    "mean + joint + screening": Mean,
     "EMVC": EMVC,
 }
 """Stages by name; the last one adds the solver to the one before it."""

@@ -1,0 +1,217 @@
+r"""Samples about which a view contradicts the others: mismatched rows, told by ranks.
+
+**Evidence.** The chain of view k leads from sample i to places :math:`F_k(i) = P_k(i, \cdot) X` in an embedding X of
+all views. Of two views k and l one asks: among all samples j, how many have an :math:`F_l(j)` closer to :math:`F_k(i)`
+than sample i itself? The share p of these is uniform between 0 and 1 if the rows of i in the two views do not belong
+together, whatever the views are, and concentrates near 0 if they do. That is an exact null, without a constant.
+
+**Two groups.** The density f of p falls, so its best estimate is the slope of the least concave majorant of the
+distribution function (Grenander); the share of pairs that do not belong together is :math:`\pi_{kl} = 2\,\#\{p > ½\}/N`
+(Storey), of which the lower confidence bound is taken. Then :math:`(f(p) - \pi_{kl}) / (1 - \pi_{kl})` is the
+likelihood ratio of belonging together.
+
+**Who is wrong.** A pair belongs together if both of its rows are right. A view is wrong about a share
+:math:`\omega_k` of its samples, with :math:`(1-\omega_k)(1-\omega_l) = 1 - \pi_{kl}` (least squares), and the
+probability that view k is wrong about sample i sums over all ways in which views can be right or wrong about it. With
+two views nothing tells which one is wrong: both get the same probability.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import nnls
+from sklearn.isotonic import isotonic_regression
+
+from emvc._array import BoolArray, FloatArray, IntArray
+from emvc._threads import matmul
+from emvc.spectral import scale_rows
+
+PRESUMED = 1.645
+"""Deviations by which the share of pairs that do not belong together is taken to be smaller than it looks: views are
+presumed right unless 19 of 20 such samples would say otherwise."""
+
+_LEAST_PAIRS = 20  # samples that two views must share to be compared
+_MOST_ENUMERATED = 10  # views of which all ways to be right or wrong are summed over
+_LEAST_RATIO = 1e-3
+_ROUNDING = 1e-9  # of similarities: what is as close counts as closer
+_ROUNDS = 20  # of the approximation for more views
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """How the places that one view leads to are compared with those of another.
+
+    Attributes
+    ----------
+    members : ndarray of int
+        Samples of the reference that both views show.
+    others : ndarray of shape (n_members, n_components)
+        Places of these samples by the other view, of length one.
+    popularity : ndarray of shape (n_components,)
+        Mean place of the members by the first view: similarity to it is what a popular place has with everybody.
+    ends, slopes : ndarray
+        The falling density of p, constant between the ends.
+    share : float
+        Share of samples that do not belong together.
+    """
+
+    members: IntArray
+    others: FloatArray
+    popularity: FloatArray
+    ends: FloatArray
+    slopes: FloatArray
+    share: float
+
+    @classmethod
+    def fit(cls, own: FloatArray, others: FloatArray, members: IntArray) -> Comparison:
+        """Compare the places of the members by two views."""
+        unit_own, unit_others = scale_rows(own[members]), scale_rows(others[members])
+        bare = cls(members, unit_others, unit_own.mean(axis=0), np.ones(1), np.ones(1), 0.0)
+        p = bare.ranks(unit_own, unit_others, np.arange(len(members)))
+        ends, slopes = falling_density(p)
+        beyond, least = float(np.mean(p > 0.5)), 1.0 / len(p)
+        beyond -= PRESUMED * float(np.sqrt(beyond * (1.0 - beyond) * least))
+        share = float(np.clip(2.0 * beyond, least, 1.0 - least))
+        return cls(members, unit_others, bare.popularity, ends, slopes, share)
+
+    def ranks(self, own: FloatArray, others: FloatArray, position: IntArray) -> FloatArray:
+        """Return the share of members that are closer to each of some samples than the sample itself.
+
+        Parameters
+        ----------
+        own, others : ndarray of shape (n_rows, n_components)
+            Places of the samples by the two views, of length one.
+        position : ndarray of int of shape (n_rows,)
+            Which member a sample is, -1 if none.
+        """
+        similar = matmul(own, np.ascontiguousarray(self.others.T))
+        similar -= self.others @ self.popularity
+        itself = np.einsum("ij,ij->i", own, others) - others @ self.popularity
+        closer = np.sum(similar >= itself[:, None] - _ROUNDING, axis=1, dtype=np.float64)
+        inside = position >= 0
+        return np.asarray((closer - inside + 0.5) / (len(self.members) + ~inside))
+
+    def ratio(self, p: FloatArray) -> FloatArray:
+        """Return the likelihood ratio of belonging together."""
+        density = self.slopes[np.minimum(np.searchsorted(self.ends, p), len(self.slopes) - 1)]
+        return np.maximum((density - self.share) / (1.0 - self.share), _LEAST_RATIO)
+
+
+def falling_density(p: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the Grenander estimate of a falling density on [0, 1]: right ends of intervals, and its values there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ends, slopes = falling_density(np.array([0.1, 0.2, 0.3, 0.9]))
+    >>> ends.round(1), slopes.round(2)
+    (array([0.3, 0.9, 1. ]), array([2.5 , 0.42, 0.  ]))
+    """
+    ends, counts = np.unique(np.append(p, 1.0), return_counts=True)
+    counts = counts.astype(np.float64)
+    counts[-1] -= 1.0
+    widths = np.diff(ends, prepend=0.0)
+    fitted = isotonic_regression(counts / len(p) / widths, sample_weight=widths, increasing=False)
+    last = np.append(np.flatnonzero(np.diff(fitted) < 0), len(fitted) - 1)
+    return ends[last], np.asarray(fitted[last])
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """What tells, for any sample, in which views its row is wrong.
+
+    Attributes
+    ----------
+    comparisons : dict
+        By pairs of views, in both directions.
+    shares : ndarray of shape (n_views,)
+        Share of its samples that each view is wrong about.
+    """
+
+    comparisons: dict[tuple[int, int], Comparison]
+    shares: FloatArray
+
+    @classmethod
+    def fit(cls, places: Sequence[FloatArray], shown: BoolArray) -> Agreement:
+        """Compare all pairs of views on the samples of the reference."""
+        n_views = shown.shape[1]
+        comparisons = {}
+        for k, other in itertools.permutations(range(n_views), 2):
+            members = np.flatnonzero(shown[:, k] & shown[:, other])
+            if len(members) >= _LEAST_PAIRS:
+                comparisons[k, other] = Comparison.fit(places[k], places[other], members)
+        return cls(comparisons, _wrong_shares(comparisons, n_views, len(shown)))
+
+    def wrong(self, places: Sequence[FloatArray], shown: BoolArray, own: IntArray, suspicion: FloatArray) -> FloatArray:
+        """Return the probability that a view is wrong about a sample, 0 where it does not show it.
+
+        Parameters
+        ----------
+        places : sequence of ndarray of shape (n_rows, n_components)
+            Where the chains of the views lead.
+        shown : ndarray of bool of shape (n_rows, n_views)
+            What the views show.
+        own : ndarray of int of shape (n_rows,)
+            Which sample of the reference a row is itself, -1 if none.
+        suspicion : ndarray of shape (n_rows, n_views)
+            Probability that a row is wrong for other reasons, before the views are compared.
+        """
+        ratios: dict[tuple[int, int], FloatArray] = {}
+        units = [scale_rows(part) for part in places]
+        for (k, other), comparison in self.comparisons.items():
+            both = np.flatnonzero(shown[:, k] & shown[:, other])
+            position = np.where(own[both] >= 0, np.searchsorted(comparison.members, own[both]), -1)
+            p = comparison.ranks(units[k][both], units[other][both], position)
+            pair = (min(k, other), max(k, other))
+            logarithm = ratios.setdefault(pair, np.zeros(len(shown)))
+            logarithm[both] += 0.5 * np.log(comparison.ratio(p))  # the mean of both directions
+        prior = 1.0 - (1.0 - self.shares) * (1.0 - suspicion)
+        return np.where(shown, _probabilities(ratios, prior) if ratios else suspicion, 0.0)
+
+
+def _wrong_shares(comparisons: dict[tuple[int, int], Comparison], n_views: int, n_samples: int) -> FloatArray:
+    """Return the share of samples that each view is wrong about, from those of the pairs."""
+    if not comparisons:
+        return np.zeros(n_views)
+    rows = np.zeros((len(comparisons), n_views))
+    for row, pair in zip(rows, comparisons, strict=True):
+        row[list(pair)] = 1.0
+    pairs = np.array([comparison.share for comparison in comparisons.values()])
+    losses, weights = -np.log(1.0 - pairs), np.sqrt((1.0 - pairs) / pairs)  # of which the error is the inverse
+    # Of two views only the sum is known.
+    found = np.full(2, 0.5 * losses.mean()) if n_views == 2 else nnls(rows * weights[:, None], losses * weights)[0]
+    return np.asarray(np.clip(1.0 - np.exp(-found), 1.0 / n_samples, 1.0 - 1.0 / n_samples))
+
+
+def _probabilities(ratios: dict[tuple[int, int], FloatArray], prior: FloatArray) -> FloatArray:
+    """Return the probabilities of being wrong, from those before and the ratios of pairs."""
+    n_samples, n_views = prior.shape
+    odds = np.log1p(-prior) - np.log(prior)
+    if n_views > _MOST_ENUMERATED:
+        return _approximate(ratios, odds)
+    wrong, total = np.zeros((n_samples, n_views)), np.zeros(n_samples)
+    for right in itertools.product((False, True), repeat=n_views):
+        weight = odds @ np.array(right, dtype=np.float64)
+        for (k, other), logarithm in ratios.items():
+            if right[k] and right[other]:
+                weight += logarithm
+        weight = np.exp(np.minimum(weight, 600.0))
+        total += weight
+        wrong[:, ~np.array(right)] += weight[:, None]
+    return np.asarray(wrong / total[:, None])
+
+
+def _approximate(ratios: dict[tuple[int, int], FloatArray], prior: FloatArray) -> FloatArray:
+    """Return the probabilities if every view is judged by the mean opinion on the others."""
+    right = 1.0 / (1.0 + np.exp(-prior))
+    for _ in range(_ROUNDS):
+        odds = prior.copy()
+        for (k, other), logarithm in ratios.items():
+            odds[:, k] += right[:, other] * logarithm
+            odds[:, other] += right[:, k] * logarithm
+        right = 0.5 * (right + 1.0 / (1.0 + np.exp(-np.clip(odds, -700.0, 700.0))))
+    return np.asarray(1.0 - right)

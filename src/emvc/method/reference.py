@@ -1,0 +1,494 @@
+r"""Rows against reference states: from views to the problem that is solved.
+
+The states are samples: all of them in the exact method, landmarks, or the training set for new samples. `Reference.fit`
+measures everything on the states; `Reference.rows` describes any samples by it, the states themselves among them:
+
+1. samples that stand alone in a view are left out of it (`emvc.method.isolation`);
+2. the local graph of every view leads from a sample to the states (`emvc.method.local`); what a view does not show is
+   filled with what the other views say;
+3. from the places that the chains of the views lead to it is told in which views a sample is wrong
+   (`emvc.method.agreement`);
+4. chains, weights of the views and limits of the errors make a problem (`emvc.problem.RowProblem`), where the limit of
+   an error is the usual length of errors in its view times the odds that the row is right. What its solution keeps of
+   the rows weighs them in the joint view (`emvc.method.joint`);
+5. with the joint view as one more chain it is solved again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from emvc import graphs, kernels
+from emvc._array import BoolArray, FloatArray, IntArray
+from emvc._validation import View, Views, to_dense
+from emvc.extension import Kernel, fit_kernel, prepare_view
+from emvc.graphs import Scaling, by_rows
+from emvc.method.agreement import Agreement
+from emvc.method.isolation import Isolation
+from emvc.method.joint import JointView
+from emvc.method.local import LocalGraph
+from emvc.problem import RowProblem
+from emvc.spectral import leading_eigenvectors, thin_out
+
+JOINT_SHARE = 0.4
+"""Weight of the joint view; the others share the rest."""
+
+N_COMPONENTS = 20
+"""Least number of components of the embedding in which views are compared."""
+
+_LEAST_BELIEF = 1e-3
+_MOST_ODDS = 1e6
+_ACCURACY = 1e-4  # of the embedding in which views are compared
+_STEPS = 500  # of the first solution, as the default of the second
+
+Affinity = Callable[[View, str, int], FloatArray]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options of the method, validated.
+
+    Attributes
+    ----------
+    n_clusters, n_neighbors : int
+        Number of clusters, and of neighbours in a graph of all states.
+    affinity : str or callable
+        Name of the graph, or a function of a scaled view, its name and a number of neighbours.
+    scale : str or None
+        See `emvc.graphs.scale_view`.
+    joint : bool
+        Whether there is a joint view.
+    false_alarms : float or None
+        Rows that are wrong with a larger probability than one minus this are left out; None to look for no errors.
+    limited : bool
+        Whether errors have limits, beyond which they are errors. Without, the consensus is the mean of the chains.
+    """
+
+    n_clusters: int
+    n_neighbors: int
+    affinity: str | Affinity = "local"
+    scale: str | None = "auto"
+    joint: bool = True
+    false_alarms: float | None = 0.05
+    limited: bool = True
+
+    def without_limits(self) -> Settings:
+        """Return the same for the plain mean of the chains."""
+        return replace(self, limited=False)
+
+    @property
+    def has_features(self) -> bool:
+        """Whether the views are features, not affinities."""
+        return self.affinity != "precomputed"
+
+
+@dataclass(frozen=True, eq=False)
+class Screening:
+    """Isolation in all views, and what it says about some samples.
+
+    Attributes
+    ----------
+    models : tuple of Isolation or None
+        One per view.
+    ruined, suspicious : ndarray of shape (n_samples, n_views)
+        Probabilities, see `emvc.method.isolation`.
+    """
+
+    models: tuple[Isolation | None, ...]
+    ruined: FloatArray
+    suspicious: FloatArray
+
+    @classmethod
+    def fit(cls, views: Views, settings: Settings) -> Screening:
+        """Measure the views."""
+        probabilities = np.zeros((2, *views.missing.shape))
+        models: list[Isolation | None] = []
+        for k, (array, absent) in enumerate(zip(views.arrays, views.missing.T, strict=True)):
+            if settings.false_alarms is None or not settings.has_features:
+                models.append(None)
+                continue
+            here = np.flatnonzero(~absent)
+            model, probabilities[:, here, k] = Isolation.fit(array if len(here) == len(absent) else array[here])
+            models.append(model)
+        return cls(tuple(models), *_capped(probabilities, settings))
+
+    def look_at(self, views: Views, settings: Settings) -> Screening:
+        """Return what is said about new samples."""
+        probabilities = np.zeros((2, *views.missing.shape))
+        for k, (model, array) in enumerate(zip(self.models, views.arrays, strict=True)):
+            here = np.flatnonzero(~views.missing[:, k])
+            if model is not None and len(here):
+                probabilities[:, here, k] = model.probabilities(graphs.like(array[here], model.reference))
+        return Screening(self.models, *_capped(probabilities, settings))
+
+    def take(self, rows: IntArray) -> Screening:
+        """Return what is said about some of the samples."""
+        return Screening(self.models, self.ruined[rows], self.suspicious[rows])
+
+    def shown(self, missing: BoolArray) -> BoolArray:
+        """Return in which views samples are, and are not probably ruined."""
+        return np.asarray(~missing & (self.ruined <= 0.5))
+
+    def forgiving(self) -> Screening:
+        """Return the same with nothing to say: for samples that would otherwise be in no view."""
+        return Screening(self.models, np.zeros_like(self.ruined), np.zeros_like(self.suspicious))
+
+
+def _capped(probabilities: FloatArray, settings: Settings) -> FloatArray:
+    """Bound suspicion, which is no proof: it alone leaves out nobody."""
+    if settings.false_alarms is not None:
+        np.minimum(probabilities[1], 1.0 - settings.false_alarms, out=probabilities[1])
+    return probabilities
+
+
+@dataclass(frozen=True, eq=False)
+class ViewStates:
+    """One view of the states.
+
+    Attributes
+    ----------
+    members : ndarray of int
+        States that the view shows.
+    scaling : Scaling or None
+        How its features are scaled; None for given affinities.
+    scaled : ndarray or CSR matrix, or None
+        The members.
+    graph : LocalGraph, Kernel or None
+        The graph of the members; None for one that cannot be extended.
+    """
+
+    members: IntArray
+    scaling: Scaling | None = None
+    scaled: View | None = None
+    graph: LocalGraph | Kernel | None = None
+
+    def squares(self, rows: View, affinity: str) -> FloatArray:
+        """Return the squared distances of rows to the members."""
+        assert self.scaling is not None
+        assert self.scaled is not None
+        return graphs.squared_distances_between(prepare_view(self.scaling.apply(rows), affinity), self.scaled)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Samples, described by the states.
+
+    Attributes
+    ----------
+    problem : RowProblem
+        Chains of the views, and the joint one, with weights and limits.
+    shown : ndarray of bool of shape (n_rows, n_views)
+        Views that take part.
+    wrong, isolated, contradicted : ndarray of shape (n_rows, n_views)
+        Probability that a row is wrong: in all, because it stands alone, because the other views contradict it.
+    usual : ndarray of shape (n_views,)
+        Usual length of the errors of each view.
+    """
+
+    problem: RowProblem
+    shown: BoolArray
+    wrong: FloatArray
+    isolated: FloatArray
+    contradicted: FloatArray
+    usual: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """The states, measured.
+
+    Attributes
+    ----------
+    settings : Settings
+        The options.
+    screening : Screening
+        Isolation in the views.
+    views : tuple of ViewStates
+        The states in each view.
+    embedding : ndarray of shape (n_states, n_components)
+        Where views are compared.
+    agreement : Agreement or None
+        How views are compared; None for one view or if errors are not looked for.
+    joint : JointView or None
+        The joint view.
+    usual : ndarray of shape (n_views,)
+        Usual length of the errors of each view.
+    """
+
+    settings: Settings
+    screening: Screening
+    views: tuple[ViewStates, ...]
+    embedding: FloatArray
+    agreement: Agreement | None
+    joint: JointView | None
+    usual: FloatArray
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return len(self.embedding)
+
+    @classmethod
+    def fit(
+        cls, views: Views, screening: Screening, settings: Settings, dtype: type = np.float32
+    ) -> tuple[Reference, Rows]:
+        """Measure the states; return the reference and the states as rows of their own.
+
+        Every sample must be shown by a view.
+        """
+        shown, own = screening.shown(views.missing), np.arange(views.n_samples)
+        n_samples, n_views = shown.shape
+        has_joint = settings.joint and settings.affinity == "local" and n_views > 1
+        chains = np.empty((n_views + has_joint, n_samples, n_samples), dtype=dtype)
+        states, squares = [], []
+        for k, name in enumerate(views.names):
+            found, distances = _fit_view(views, k, name, shown[:, k], settings, chains[k])
+            states.append(found)
+            if has_joint:
+                assert distances is not None
+                squares.append(scatter(distances, found.members, found.members, shown.shape[0]))
+        suspicion = screening.suspicious * shown
+        joint, beliefs = None, believed(shown, suspicion)
+        if has_joint:
+            joint = _fit_joint(squares, beliefs, settings, chains[-1])
+        embedding, agreement, contradicted = np.zeros((n_samples, 0)), None, suspicion
+        if settings.false_alarms is not None and n_views > 1:
+            embedding = _embed(chains, beliefs, has_joint, settings)
+            lead = places(chains, embedding, own, shown)
+            agreement = Agreement.fit(lead, shown)
+            contradicted = agreement.wrong(lead, shown, own, suspicion)
+        weights = _complete(chains, shown, shown, has_joint)
+        usual = _usual_lengths(kernels.rows.inner_products(chains[:n_views], weights[:n_views]), weights[:n_views])
+        reference = cls(settings, screening, tuple(states), embedding, agreement, joint, usual)
+        if joint is not None and agreement is not None and settings.limited:
+            beliefs = believed(shown, 1.0 - reference._kept(chains, weights, shown, contradicted))
+            joint = _fit_joint(squares, beliefs, settings, chains[-1])
+            reference = cls(settings, screening, tuple(states), embedding, agreement, joint, usual)
+        return reference, reference._describe(chains, weights, shown, screening, contradicted)
+
+    def rows(self, views: Views, own: IntArray, screening: Screening) -> Rows:
+        """Describe samples by the states; ``own`` tells which state a sample is itself, -1 if none."""
+        settings, shown = self.settings, screening.shown(views.missing)
+        if callable(settings.affinity) or not settings.has_features:
+            raise ValueError("A graph that was given as affinities or by a function cannot be extended to new samples.")
+        n_rows, n_views = shown.shape
+        chains = np.zeros((n_views + (self.joint is not None), n_rows, self.n_states), dtype=np.float32)
+        squares = []
+        for k, (view, array) in enumerate(zip(self.views, views.arrays, strict=True)):
+            here = np.flatnonzero(shown[:, k])
+            distances = np.zeros((n_rows, self.n_states))
+            if len(here) and len(view.members):
+                assert isinstance(settings.affinity, str)
+                found = view.squares(graphs.like(array[here], view.scaled), settings.affinity)
+                itself = _positions(view.members, own[here])
+                part: FloatArray = np.empty(found.shape, dtype=np.float32)
+                if self.joint is not None:
+                    distances[np.ix_(here, view.members)] = found
+                _write_rows(view.graph, found, itself, part)
+                chains[k][np.ix_(here, view.members)] = part
+            squares.append(distances)
+        suspicion = screening.suspicious * shown
+        contradicted = suspicion
+        if self.agreement is not None:
+            found_places = places(chains, self.embedding, own, shown)
+            contradicted = self.agreement.wrong(found_places, shown, own, suspicion)
+        states_shown = np.zeros((self.n_states, n_views), dtype=bool)
+        for k, view in enumerate(self.views):
+            states_shown[view.members, k] = True
+        weights = _complete(chains, shown, states_shown, self.joint is not None)
+        if self.joint is not None:
+            beliefs = believed(shown, 1.0 - self._kept(chains, weights, shown, contradicted))
+            self.joint.rows(squares, beliefs, own, chains[-1])
+        return self._describe(chains, weights, shown, screening, contradicted)
+
+    def _limits(self, shown: BoolArray, contradicted: FloatArray) -> FloatArray:
+        """Return the limits of the errors, of shape (n_views, n_rows)."""
+        if self.agreement is None or not self.settings.limited:
+            return np.full(contradicted.T.shape, np.inf)
+        doubt = np.clip(1.0 - believed(shown, contradicted), 1.0 / _MOST_ODDS, 1.0 - 1.0 / _MOST_ODDS)
+        return np.asarray((self.usual * (1.0 - doubt) / doubt).T)
+
+    def _kept(self, chains: FloatArray, weights: FloatArray, shown: BoolArray, contradicted: FloatArray) -> FloatArray:
+        """Return which part of the rows is kept where the views alone make the consensus."""
+        n_views = len(self.views)
+        inner = kernels.rows.inner_products(chains[:n_views], weights[:n_views])
+        return kernels.rows.kept_parts(inner, weights[:n_views], self._limits(shown, contradicted), _STEPS).T
+
+    def _describe(
+        self, chains: FloatArray, weights: FloatArray, shown: BoolArray, screening: Screening, contradicted: FloatArray
+    ) -> Rows:
+        """Return the rows with their limits."""
+        limits = np.full(weights.shape, np.inf)
+        limits[: shown.shape[1]] = self._limits(shown, contradicted)
+        wrong = np.where(shown, contradicted, np.maximum(screening.ruined, contradicted))
+        isolated = np.maximum(screening.ruined, screening.suspicious)
+        return Rows(RowProblem(chains, limits, weights), shown, wrong, isolated, contradicted, self.usual)
+
+
+def _fit_view(
+    views: Views, k: int, name: str, shown: BoolArray, settings: Settings, out: FloatArray
+) -> tuple[ViewStates, FloatArray | None]:
+    """Write the chain of a view to ``out``; return the view and, for the local graph, the distances of its members."""
+    members, array = np.flatnonzero(shown), views.arrays[k]
+    n_samples = len(shown)
+    n_neighbors = max(min(settings.n_neighbors, 10), round(settings.n_neighbors * len(members) / n_samples))
+    if not len(members):
+        out[...] = 0.0
+        return ViewStates(members), np.zeros((0, 0))
+    if settings.affinity == "precomputed":
+        _write_affinity(to_dense(array[members][:, members]), members, out)
+        return ViewStates(members), None
+    part = array if len(members) == n_samples else array[members]
+    scaling = graphs.fit_scaling(part, settings.scale)
+    scaled = scaling.apply(part)
+    if settings.affinity == "local":
+        squares = graphs.squared_distances(scaled)
+        graph = LocalGraph.fit(squares, n_neighbors)
+        whole = len(members) == n_samples
+        chain = out if whole else np.empty(squares.shape, dtype=out.dtype)
+        graph.rows(squares, np.arange(len(members)), chain)
+        if not whole:
+            out[...] = scatter(chain, members, members, n_samples)
+        return ViewStates(members, scaling, scaled, graph), squares
+    if callable(settings.affinity):
+        _write_affinity(settings.affinity(scaled, name, n_neighbors), members, out)
+        return ViewStates(members), None
+    _write_affinity(graphs.compute_affinity(scaled, settings.affinity), members, out)
+    prepared = prepare_view(scaled, settings.affinity)
+    kernel = fit_kernel(graphs.squared_distances(prepared), settings.affinity)
+    return ViewStates(members, scaling, prepared, kernel), None
+
+
+def _write_affinity(affinity: FloatArray, members: IntArray, out: FloatArray) -> None:
+    chain = graphs.transition_matrix(affinity)
+    out[...] = chain if len(members) == len(out) else scatter(chain, members, members, len(out))
+
+
+def _write_rows(graph: LocalGraph | Kernel | None, squares: FloatArray, own: IntArray, out: FloatArray) -> None:
+    if isinstance(graph, LocalGraph):
+        graph.rows(squares, own, out)
+    elif graph is not None:
+        out[...] = graphs.transition_matrix(graph.rows(squares))
+
+
+def scatter(matrix: FloatArray, rows: IntArray, columns: IntArray, n_samples: int) -> FloatArray:
+    """Return a square matrix that is zero but for some rows and columns; the matrix itself if these are all."""
+    if matrix.shape == (n_samples, n_samples):
+        return matrix
+    full = np.zeros((n_samples, n_samples), dtype=matrix.dtype)
+    full[np.ix_(rows, columns)] = matrix
+    return full
+
+
+def _positions(members: IntArray, own: IntArray) -> IntArray:
+    """Return the positions of states among the members, -1 for those that are not among them."""
+    if not len(members):
+        return np.full(len(own), -1)
+    place = np.minimum(np.searchsorted(members, own), len(members) - 1)
+    return np.where(members[place] == own, place, -1)
+
+
+def believed(shown: BoolArray, wrong: FloatArray) -> FloatArray:
+    """Return the beliefs in the rows of samples, of which the largest is one: a sample must be somewhere."""
+    beliefs = np.where(shown, np.maximum(1.0 - wrong, _LEAST_BELIEF), 0.0)
+    largest = beliefs.max(axis=1, keepdims=True)
+    return np.asarray(beliefs / np.where(largest > 0, largest, 1.0))
+
+
+def _fit_joint(squares: Sequence[FloatArray], beliefs: FloatArray, settings: Settings, out: FloatArray) -> JointView:
+    joint, distances = JointView.fit(squares, beliefs, settings.n_neighbors)
+    joint.graph.rows(distances, np.arange(len(distances)), out)
+    return joint
+
+
+def _embed(chains: FloatArray, beliefs: FloatArray, has_joint: bool, settings: Settings) -> FloatArray:
+    """Return the leading eigenvectors of the mean of all chains, scaled by their eigenvalues."""
+    n_views, n_samples = beliefs.shape[1], len(beliefs)
+    mean = mean_chain(chains[:n_views], beliefs, beliefs)
+    if has_joint:
+        mean *= 1.0 - JOINT_SHARE
+        mean += JOINT_SHARE * chains[-1]
+    number = min(max(settings.n_clusters, N_COMPONENTS), max(n_samples // 3, 2))
+    mean += mean.T.copy()
+    degree = mean.sum(axis=1, dtype=np.float64)
+    root = 1.0 / np.sqrt(np.where(degree > 0, degree, 1.0))
+    mean *= root[:, None].astype(mean.dtype)
+    mean *= root.astype(mean.dtype)
+    vectors, values = leading_eigenvectors(thin_out(mean), number, accuracy=_ACCURACY)
+    return np.asarray(root[:, None] * vectors * np.clip(values, 0.0, 1.0))
+
+
+def places(chains: FloatArray, embedding: FloatArray, own: IntArray, shown: BoolArray) -> list[FloatArray]:
+    """Return where the chains of the views lead in the embedding, steps to the sample itself left out."""
+    found, itself = [], np.flatnonzero(own >= 0)
+    image = embedding.astype(chains.dtype)
+    for k in range(shown.shape[1]):
+        place = np.asarray(chains[k] @ image, dtype=np.float64)
+        place[itself] -= chains[k][itself, own[itself], None] * embedding[own[itself]]
+        found.append(place)
+    return found
+
+
+def mean_chain(chains: FloatArray, rows: Any, states: Any) -> FloatArray:
+    """Return the mean of chains over the views that show row and state, weighed by beliefs in both.
+
+    Rows add up to one, or to zero where no view says anything.
+    """
+    mean = np.empty(chains.shape[1:], dtype=chains.dtype)
+    rows, states = rows.astype(chains.dtype), states.astype(chains.dtype)
+
+    def average(part: slice) -> None:
+        total = np.zeros_like(mean[part])
+        count = np.zeros_like(total)
+        for k, chain in enumerate(chains):
+            weight = rows[part, k, None] * states[:, k]
+            count += weight
+            weight *= chain[part]
+            total += weight
+        np.divide(total, count, out=total, where=count > 0)
+        sums = total.sum(axis=1, keepdims=True)
+        np.divide(total, sums, out=mean[part], where=sums > 0)
+        mean[part][sums[:, 0] <= 0] = 0.0
+
+    by_rows(average, len(mean))
+    return mean
+
+
+def _complete(chains: FloatArray, shown: BoolArray, states: BoolArray, has_joint: bool) -> FloatArray:
+    """Fill what views do not show with what the others say, in place; return the weights of the views by row.
+
+    A row that a view shows is scaled to the mass that the others put on the states that the view shows.
+    """
+    n_rows, n_views = shown.shape
+    weights = np.zeros((len(chains), n_rows))
+    share = 1.0 - JOINT_SHARE if has_joint else 1.0
+    number = shown.sum(axis=1)
+    weights[:n_views] = np.where(shown, share / np.maximum(number, 1)[:, None], 0.0).T
+    if has_joint:
+        weights[-1] = np.where(number > 0, JOINT_SHARE, 1.0)
+    if shown.all() and states.all():
+        return weights
+    guess = mean_chain(chains[:n_views], shown, states)
+    guess[guess.sum(axis=1) <= 0] = 1.0 / guess.shape[1]
+    for k in range(n_views):
+        hidden = ~states[:, k]
+        chain = chains[k]
+        if hidden.any():
+            chain *= (guess @ states[:, k].astype(guess.dtype))[:, None]
+            chain[:, hidden] = guess[:, hidden]
+        chain[~shown[:, k]] = guess[~shown[:, k]]
+    return weights
+
+
+def _usual_lengths(inner: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the median length of the errors of each view, as differences from the weighted mean of all."""
+    shares = (weights / weights.sum(axis=0)).T
+    image = np.einsum("ikl,il->ik", inner, shares)
+    squares = np.einsum("ikk->ik", inner) - 2.0 * image + np.einsum("ik,ik->i", shares, image)[:, None]
+    lengths = np.sqrt(np.maximum(squares, 0.0)).T
+    shown = [of[weight > 0] for of, weight in zip(lengths, weights, strict=True)]
+    return np.array([np.median(of) if len(of) else 0.0 for of in shown])
