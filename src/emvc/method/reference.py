@@ -24,6 +24,7 @@ import numpy as np
 
 from emvc import graphs, kernels
 from emvc._array import BoolArray, FloatArray, IntArray
+from emvc._threads import matmul
 from emvc._validation import View, Views, to_dense
 from emvc.extension import Kernel, fit_kernel, prepare_view
 from emvc.graphs import Scaling, by_rows
@@ -427,7 +428,7 @@ def places(chains: FloatArray, embedding: FloatArray, own: IntArray, shown: Bool
     found, itself = [], np.flatnonzero(own >= 0)
     image = embedding.astype(chains.dtype)
     for k in range(shown.shape[1]):
-        place = np.asarray(chains[k] @ image, dtype=np.float64)
+        place = np.asarray(matmul(chains[k], image), dtype=np.float64)
         place[itself] -= chains[k][itself, own[itself], None] * embedding[own[itself]]
         found.append(place)
     return found
