@@ -26,8 +26,8 @@ for share in shares:
         scores[method.__name__].append(clustering_scores(data.labels, labels)["nmi"])
 
 # %%
-# On clean data the methods are not far apart, and joining the features is hard to beat. Under errors they part: an
-# average lets every wrong row through, the screening of EMVC removes it before the solve.
+# On clean data the others are close to each other, and joining the features is the best of them. Under errors they
+# part: an average lets every wrong row through, EMVC leaves ruined rows out and lets doubtful ones count for little.
 
 print("destroyed per view   " + "  ".join(f"{share:4.0%}" for share in shares))
 for name, row in scores.items():
@@ -41,5 +41,5 @@ ax.legend(frameon=False, fontsize="small")
 plt.show()
 
 # %%
-# One data set and one seed: a picture, not a verdict. The measurements over several sets and seeds are in
-# :doc:`/benchmarks`, what follows from them in :doc:`/choosing`.
+# One data set and one seed: a picture, not a verdict. The measurements over many sets and seeds are on
+# :doc:`/board`, what to take when in :doc:`/choosing`.

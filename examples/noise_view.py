@@ -29,12 +29,13 @@ cases = {
 models = {case: EMVC(n_clusters=10, random_state=0).fit(views) for case, views in cases.items()}
 
 # %%
-# ``view_errors_`` is the share of the transitions of a view that the others do not confirm, ``view_weights_`` what the
-# view counts in the objective. Both point to the same view, without a label.
+# ``view_errors_`` is the share of its samples that a view is wrong about, by comparison with the others,
+# ``view_weights_`` its share in the consensus. Both point to the same view, without a label. The errors are a cautious
+# bound: views are presumed right.
 
-print(models["and white noise"].error_report(n_worst=0))
+print(models["and white noise"].error_report(n_worst=2))
 print()
-print(models["and other groups"].error_report(n_worst=0))
+print(models["and other groups"].error_report(n_worst=2))
 for case, culprit in (("and white noise", "noise"), ("and other groups", "pen")):
     assert models[case].view_names_[int(models[case].view_errors_.argmax())] == culprit
     assert models[case].view_names_[int(models[case].view_weights_.argmin())] == culprit

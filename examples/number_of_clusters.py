@@ -28,9 +28,10 @@ chosen = emvc.select(views, multipliers=(1.0,), random_state=0)
 print(f"{chosen.n_clusters} clusters, confidence {chosen.confidence:.2f}")
 
 # %%
-# Three measures are multiplied: how well the cut separates the graph, stability on random subsets, and agreement of the
-# single views with all of them. A clear peak gives a high confidence. For real data it is often low:
-# the first 300 digits have ten classes, but other numbers explain their graphs about as well.
+# Four measures are multiplied, with different exponents: links that stay inside clusters, what the cluster of a
+# sample tells about its neighbours', stability on random subsets, and agreement of the single views with all of them.
+# A clear peak gives a high confidence. For real data it is often low: the first 300 digits have ten classes, but
+# other numbers explain their graphs about as well.
 
 digits = emvc.select(make_digits_views(n_samples=300).views, multipliers=(1.0,), random_state=0)
 print(f"{digits.n_clusters} clusters of digits, confidence {digits.confidence:.2f}")
@@ -49,6 +50,7 @@ plt.show()
 
 # %%
 # With a confidence below 0.1, treat the number as one candidate among several: look at the second best, or at what you
-# know about the data. On real sets the automatic choice is right about half of the time (:doc:`/benchmarks`).
+# know about the data. On real sets the automatic choice of version 0.1.0 was right about half of the time
+# (:doc:`/benchmarks`).
 ranked = sorted(digits.clusters, key=lambda record: -record["score"])
 print("best candidates:", ", ".join(f"{record['n_clusters']:.0f} ({record['score']:.2f})" for record in ranked[:4]))

@@ -208,7 +208,7 @@ def test_bad_dask_arrays_are_named(data, change, error, message):
         EMVC(4, **OPTIONS).fit(change(as_dask(data[0], 350)))
 
 
-def test_the_pilot_is_the_same_for_any_chunks(data):
+def test_the_landmarks_are_the_same_for_any_chunks(data):
     rows = np.array([0, 3, 299, 300, 699])
     for chunks in (700, 300):
         taken = DaskSource(as_dask(data[0], chunks)).take(rows)

@@ -241,7 +241,7 @@ def weights(model: Any, ax: Axes | None = None) -> Axes:
     notes = [f"{values[k]:.0%}" + (f", weight {own[k] / np.max(own):.2f}" if own is not None else "") for k in order]
     ax.bar_label(bars, notes, padding=4, fontsize="small")
     ax.set_yticks(np.arange(len(order)), names)
-    ax.set(xlim=(0, 1.0 if reliable else 1.15), xlabel="links confirmed by the other views" if reliable else "weight")
+    ax.set(xlim=(0, 1.0 if reliable else 1.15), xlabel="reliability" if reliable else "weight")
     ax.set_title("Reliability of the views" if reliable else "Weights of the views")
     if reliable and max(values) > 0.6:
         ax.set_xlim(0, 1.45)  # room for the notes

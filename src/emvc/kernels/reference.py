@@ -2,7 +2,7 @@ r"""Plain versions of the per-iteration passes, written against the array API.
 
 Notation of one splitting group: its *point* :math:`V` is the argument of the last proximal step and its *scale*
 :math:`s` the shrinkage factor found there, so that the copy is :math:`sV` and the scaled multiplier
-:math:`(1 - s)V`. Both follow from one stored matrix and one vector per view (`docs/method.md`, section 4).
+:math:`(1 - s)V`. Both follow from one stored matrix and one vector per view (`docs/method.md`, section 7).
 """
 
 from __future__ import annotations

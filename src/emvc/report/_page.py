@@ -167,10 +167,10 @@ def _views(content: Mapping[str, Any]) -> str:
     if not views:
         return ""
     if "reliability" in views[0]:
-        kind, name, text = "reliability", "Reliability of the views", "confirmed"
+        kind, name, text = "reliability", "Reliability of the views", "reliability"
         hint = (
-            "Share of a view’s links between samples that the other views confirm. Views without the common structure "
-            "lose weight."
+            "Share of its samples that a view is right about, by comparison with the others: 0 is what chance gives. "
+            "Ruined rows, which are left out, are not counted."
         )
     elif "weight" in views[0]:
         kind, name, text = "weight", "Weights of the views", "weight"
