@@ -40,7 +40,7 @@ class NEMO(NetworkClusterer):
     ----------
     n_clusters : int or "auto", default=8
         Number of clusters. ``"auto"`` is the estimate of the paper: with the eigenvalues
-        :math:`\lambda_1 \ge \lambda_2 \ge \dots` of the normalised affinity, the c from 2 to 15 with the largest
+        :math:`\lambda_1 \ge \lambda_2 \ge \ldots` of the normalised affinity, the c from 2 to 15 with the largest
         :math:`c\,(\lambda_c - \lambda_{c+1})`.
     n_neighbors : int or "auto", default="auto"
         Neighbours that set the width of the kernel, and links that a sample keeps in a view, the one to itself among

@@ -43,7 +43,7 @@ class SNF(NetworkClusterer):
     ----------
     n_clusters : int or "auto", default=8
         Number of clusters. ``"auto"`` is the estimate of snfpy: with the eigenvalues
-        :math:`\lambda_1 \ge \lambda_2 \ge \dots` of the normalised network, the c from 2 to 5 with the largest
+        :math:`\lambda_1 \ge \lambda_2 \ge \ldots` of the normalised network, the c from 2 to 5 with the largest
         :math:`(\lambda_c - \lambda_{c+1}) \lambda_c / \lambda_{c+1}`.
     n_neighbors : int, default=20
         K, the neighbours that set the width of the kernel, and the links that a sample keeps, the one to itself among

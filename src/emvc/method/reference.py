@@ -18,13 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from emvc import graphs, kernels
 from emvc._array import BoolArray, FloatArray, IntArray
-from emvc._threads import matmul
 from emvc._validation import View, Views, to_dense
 from emvc.extension import Kernel, fit_kernel, prepare_view
 from emvc.graphs import Scaling, by_rows
@@ -424,14 +424,21 @@ def _embed(chains: FloatArray, beliefs: FloatArray, has_joint: bool, settings: S
 
 
 def places(chains: FloatArray, embedding: FloatArray, own: IntArray, shown: BoolArray) -> list[FloatArray]:
-    """Return where the chains of the views lead in the embedding, steps to the sample itself left out."""
+    """Return where the chains of the views lead in the embedding, steps to the sample itself left out.
+
+    In double precision: ranks of places must not depend on how rows are cut into blocks.
+    """
     found, itself = [], np.flatnonzero(own >= 0)
-    image = embedding.astype(chains.dtype)
-    for k in range(shown.shape[1]):
-        place = np.asarray(matmul(chains[k], image), dtype=np.float64)
-        place[itself] -= chains[k][itself, own[itself], None] * embedding[own[itself]]
+    for chain in chains[: shown.shape[1]]:
+        place = np.empty((len(chain), embedding.shape[1]))
+        by_rows(partial(_lead, chain, embedding, place), len(chain))
+        place[itself] -= chain[itself, own[itself], None] * embedding[own[itself]]
         found.append(place)
     return found
+
+
+def _lead(chain: FloatArray, embedding: FloatArray, out: FloatArray, rows: slice) -> None:
+    out[rows] = chain[rows].astype(np.float64) @ embedding
 
 
 def mean_chain(chains: FloatArray, rows: Any, states: Any) -> FloatArray:
