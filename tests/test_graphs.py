@@ -116,9 +116,10 @@ def test_scaling_by_hand():
 
 def test_automatic_scaling_tells_text_from_measurements(rng):
     text = text_view(rng)
-    np.testing.assert_allclose(graphs.scale_view(text), graphs.scale_view(text, "unit"))
+    lengths = np.linalg.norm(graphs.scale_view(text), axis=1)
+    np.testing.assert_allclose(lengths[text.any(axis=1)], 1.0)
     measured = rng.standard_normal((20, 3)) * [1.0, 10.0, 100.0]
-    np.testing.assert_allclose(graphs.scale_view(measured), graphs.scale_view(measured, "zscore"))
+    np.testing.assert_allclose(graphs.scale_view(measured), graphs.scale_view(measured, "zscore"), atol=0.5)
     assert graphs.scale_view(np.ones((5, 2))).std() == 0.0
 
 
@@ -128,14 +129,16 @@ def test_gross_cells_do_no_harm(rng):
     spoiled = view.copy()
     spoiled[::20, 0] = 10.0
     usual = np.arange(200) % 20 != 0
-    scaled = graphs.scale_view(spoiled, "zscore")
+    scaled = graphs.scale_view(spoiled)
     assert scaled[usual, 0].std() > 0.7  # a plain z-score leaves .4
-    np.testing.assert_allclose(scaled[:, 1:], graphs.scale_view(view, "zscore")[:, 1:])
+    np.testing.assert_allclose(scaled[:, 1:], graphs.scale_view(view)[:, 1:])
+    assert graphs.scale_view(spoiled, "zscore")[usual, 0].std() < 0.5  # asked for by name, scaling is the plain one
     assert np.abs(scaled).max() <= 2 * graphs.CLIP
     text = (rng.random((50, 40)) < 0.2).astype(float)
     text[:, 0] = 1.0
     text[3, 0] = 1e6
-    capped = graphs.scale_view(text, "unit")
+    assert graphs.scale_view(text, "unit")[3, 0] > 0.99
+    capped = graphs.scale_view(text)
     assert capped[3, 0] < 0.9
     np.testing.assert_allclose(np.linalg.norm(capped, axis=1), 1.0)
 

@@ -58,12 +58,11 @@ def scale_view(view: View, scale: str | None = "auto") -> View:
     view : ndarray or CSR matrix of shape (n_samples, n_features)
         The view.
     scale : {"auto", "unit", "zscore", None}
-        ``"unit"`` is for views of mostly zeros, such as counts of words: cells are cut off at `CAP` times the median of
-        those that are not zero, so that no single one rules its row, and every row gets length one (empty rows stay
-        empty). ``"zscore"`` gives every column the variance one (constant columns become zero), where cells count as at
-        most `CLIP` deviations away from their mean, both computed after cutting off, so that a few gross values do
-        little harm. ``"auto"`` picks the first where most cells are zero and the second otherwise. A sparse view is
-        divided by its deviations but not centred.
+        ``"unit"`` gives every row length one (empty rows stay empty), ``"zscore"`` every column the mean zero and the
+        variance one (constant columns become zero). ``"auto"`` picks the first for views of mostly zeros, such as
+        counts of words, and the second otherwise, and cuts off gross cells before: at `CAP` times the median of the
+        cells that are not zero, so that no single one rules its row, or at `CLIP` deviations from the mean of their
+        column, both computed after cutting off. A sparse view is divided by its deviations but not centred.
 
     Examples
     --------
@@ -99,12 +98,13 @@ class Scaling:
     def apply(self, view: View) -> View:
         """Return the scaled view."""
         if self.kind == "unit":
-            view = _clipped(view, -self.cap, self.cap)
+            view = view if np.isinf(self.cap) else _clipped(view, -self.cap, self.cap)
             norms = np.sqrt(_squared_norms(view))
             return _multiply(view, 1.0 / np.where(norms > 0, norms, 1.0)[:, None])
         if self.mean is None or self.factors is None:
             return view
-        view = _clipped(view, self.low, self.high)
+        if self.low is not None:
+            view = _clipped(view, self.low, self.high)
         return _multiply(view if scipy.sparse.issparse(view) else view - self.mean, self.factors[None, :])
 
 
@@ -120,14 +120,17 @@ def fit_scaling(view: View, scale: str | None = "auto") -> Scaling:
     """
     check_choice(scale, "scale", SCALES)
     if scale == "auto":
-        scale = "unit" if is_mostly_zero(view) else "zscore"
+        return _capped_units(view) if is_mostly_zero(view) else clipped_scores(view)
     if scale == "zscore":
-        return Scaling(scale, np.inf, *_zscore(view))
-    if scale == "unit":
-        values = np.abs(view.data if scipy.sparse.issparse(view) else view)
-        values = values[values > 0]
-        return Scaling(scale, CAP * float(np.median(values)) if values.size else np.inf)
+        mean, spread = _column_moments(view)
+        return Scaling(scale, mean=mean, factors=_factors(view, spread))
     return Scaling(scale)
+
+
+def _capped_units(view: View) -> Scaling:
+    values = np.abs(view.data if scipy.sparse.issparse(view) else view)
+    values = values[values > 0]
+    return Scaling("unit", CAP * float(np.median(values)) if values.size else np.inf)
 
 
 def is_mostly_zero(view: View) -> bool:
@@ -136,8 +139,8 @@ def is_mostly_zero(view: View) -> bool:
     return bool(np.count_nonzero(values) < 0.5 * view.shape[0] * view.shape[1])
 
 
-def _zscore(view: View) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return mean, one over deviation (zero for a constant column), and bounds of each column.
+def clipped_scores(view: View) -> Scaling:
+    """Return the scaling to z-scores that gross cells do not disturb.
 
     Cells are cut off at the bounds, which follow from what is left, until these settle: a gross value cannot hide
     behind the deviation that it causes.
@@ -153,8 +156,13 @@ def _zscore(view: View) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]
         if not len(moving):
             break
     low, high = mean - CLIP * spread, mean + CLIP * spread
+    return Scaling("zscore", np.inf, mean, _factors(view, spread), low, high)
+
+
+def _factors(view: View, spread: FloatArray) -> FloatArray:
+    """Return one over the deviations, zero for constant columns."""
     constant = spread <= 1e-12 * np.max(np.abs(column_ranges(view)), axis=0)
-    return mean, np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread)), low, high
+    return np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread))
 
 
 def _column_moments(view: View) -> tuple[FloatArray, FloatArray]:

@@ -94,7 +94,7 @@ class EMVC(GraphOptions):
         Neighbours in the ``"local"`` graph; ``"auto"`` is a quarter of the average cluster size, at least 10.
     scale : {"auto", "unit", "zscore", None}, default="auto"
         Feature scaling: unit rows for views of mostly zeros, z-scores otherwise, in both gross cells cut off (see
-        `emvc.graphs.scale_view`); or one of these for all views.
+        `emvc.graphs.scale_view`); or plain unit rows, plain z-scores or nothing for all views.
     joint_view : bool, default=True
         Whether the average of the distances of all views is added as a view of its own, with 40 % of the total weight.
         Needs the ``"local"`` graph and several views.

@@ -92,7 +92,7 @@ class Isolation:
         n_samples = view.shape[0]
         if n_samples < _LEAST_SAMPLES:
             return cls(Scaling(None), view, NEIGHBOR), np.zeros((2, n_samples))
-        scaling = graphs.fit_scaling(view, "zscore")
+        scaling = graphs.clipped_scores(view)
         reference = scaling.apply(view)
         bare = cls(scaling, reference, min(NEIGHBOR, n_samples - 1))
         scores = _log(graphs.kth_squared_distance(reference, bare.neighbor))

@@ -55,10 +55,11 @@ def _view_sentences(views: Sequence[Mapping[str, Any]]) -> list[str]:
     bad = [view["name"] for view in views if view["unreliable"]]
     best = max(views, key=lambda view: view["reliability"])
     worst = min(views, key=lambda view: view["reliability"])
-    shares = (
-        f"the others confirm {best['reliability']:.0%} of “{best['name']}” and {worst['reliability']:.0%} of "
-        f"“{worst['name']}”"
-    )
+    shares = f"the others confirm {best['reliability']:.0%} of "
+    if best is worst:
+        shares += "each"
+    else:
+        shares += f"“{best['name']}” and {worst['reliability']:.0%} of “{worst['name']}”"
     if bad:
         verb = "view is" if len(bad) == 1 else "views are"
         return [f"{len(bad)} {verb} unreliable, {list_names(bad)}: {shares}."]
