@@ -25,7 +25,7 @@ class SampleReport:
     error : float
         As in ``sample_errors_``.
     condemned : bool
-        Whether the sample was left out of the view.
+        Whether the row of the sample is flagged in ``outliers_``.
     reason : str
         Which of the two scores spoke.
     """

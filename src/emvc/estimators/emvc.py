@@ -29,7 +29,7 @@ from emvc.estimators._predict import Training, check_features, match_views, pred
 from emvc.estimators._solve import solve
 from emvc.graphs import SCALES, compute_affinity, default_n_neighbors
 from emvc.method import landmarks
-from emvc.method.blocks import left_out, nearest
+from emvc.method.blocks import flagged, nearest
 from emvc.method.landmarks import LocalSource
 from emvc.method.prepare import Prepared, assemble, place, prepare
 from emvc.method.reference import Rows, Settings
@@ -457,7 +457,7 @@ class EMVC(GraphOptions):
             "embedding_": assemble(embedding, points, prepared),
             "consensus_": _with_lost(consensus, votes, prepared),
             "sample_errors_": np.where(views.missing, np.nan, wrong),
-            "outliers_": left_out(wrong, prepared.screening.ruined, views.missing, reference.settings.false_alarms),
+            "outliers_": flagged(wrong, prepared.screening.ruined, views.missing, reference.settings.false_alarms),
             "isolation_": assemble(rows.isolated, prepared.screening.ruined[lost], prepared),
             "disagreement_": assemble(rows.contradicted, np.zeros((len(lost), len(views.arrays))), prepared),
             **_view_attributes(prepared),

@@ -69,7 +69,7 @@ class Block:
     errors : ndarray of shape (n_rows, n_views)
         Probability of being wrong, NaN where missing.
     outliers : ndarray of bool of shape (n_rows, n_views)
-        What was left out.
+        Rows that are flagged.
     isolation, disagreement : ndarray of shape (n_rows, n_views)
         The two reasons.
     totals : ndarray
@@ -139,15 +139,15 @@ def make_block(views: Views, first: int, known: Landmarks) -> Block:
         consensus=consensus,
         believed=believed,
         errors=np.where(views.missing, np.nan, errors),
-        outliers=left_out(errors, screening.ruined, views.missing, settings.false_alarms),
+        outliers=flagged(errors, screening.ruined, views.missing, settings.false_alarms),
         isolation=isolation,
         disagreement=disagreement,
         totals=totals,
     )
 
 
-def left_out(wrong: FloatArray, ruined: FloatArray, missing: BoolArray, false_alarms: float | None) -> BoolArray:
-    """Return which rows are wrong with a probability that leaves no more doubt than the rate of false alarms."""
+def flagged(wrong: FloatArray, ruined: FloatArray, missing: BoolArray, false_alarms: float | None) -> BoolArray:
+    """Return which rows are ruined, or wrong with a probability that leaves no more doubt than this rate."""
     if false_alarms is None:
         return np.zeros(missing.shape, dtype=bool)
     return np.asarray(~missing & ((wrong > 1.0 - false_alarms) | (ruined > 0.5)))

@@ -138,11 +138,10 @@ def fit(
     order = np.argsort(np.argsort(np.min(np.stack(firsts), axis=0), kind="stable"), kind="stable")
     blocks.apply(tasks.renumber_task, order)
     centers = centers[np.argsort(order)]
-    shape, n_views = (n_samples, len(source.names)), len(source.names)
-    by_view = (n_samples, n_views)
+    by_view = (n_samples, len(source.names))
     attributes = {
         "consensus_": source.collect(blocks, tasks.consensus_of, (n_samples, len(landmarks)), np.float32),
-        "labels_": source.collect(blocks, tasks.labels_of, shape[:1], np.intp),
+        "labels_": source.collect(blocks, tasks.labels_of, (n_samples,), np.intp),
         "embedding_": source.collect(blocks, tasks.embedding_of, (n_samples, image.shape[1]), np.float64),
         "sample_errors_": source.collect(blocks, tasks.errors_of, by_view, np.float64),
         "outliers_": source.collect(blocks, tasks.outliers_of, by_view, np.bool_),

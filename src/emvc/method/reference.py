@@ -64,7 +64,7 @@ class Settings:
     joint : bool
         Whether there is a joint view.
     false_alarms : float or None
-        Rows that are wrong with a larger probability than one minus this are left out; None to look for no errors.
+        Rows that are wrong with a larger probability than one minus this are flagged; None to look for no errors.
     limited : bool
         Whether errors have limits, beyond which they are errors. Without, the consensus is the mean of the chains.
     """
@@ -263,10 +263,11 @@ class Reference:
             agreement = Agreement.fit(lead, shown)
             contradicted = agreement.wrong(lead, shown, own, suspicion)
         weights = _complete(chains, shown, shown, has_joint)
-        usual = _usual_lengths(kernels.rows.inner_products(chains[:n_views], weights[:n_views]), weights[:n_views])
+        inner = kernels.rows.inner_products(chains[:n_views], weights[:n_views])
+        usual = _usual_lengths(inner, weights[:n_views])
         reference = cls(settings, screening, tuple(states), embedding, agreement, joint, usual)
         if joint is not None and agreement is not None and settings.limited:
-            beliefs = believed(shown, 1.0 - reference._kept(chains, weights, shown, contradicted))
+            beliefs = believed(shown, 1.0 - reference._kept(inner, weights, shown, contradicted))
             joint = _fit_joint(squares, beliefs, settings, chains[-1])
             reference = cls(settings, screening, tuple(states), embedding, agreement, joint, usual)
         return reference, reference._describe(chains, weights, shown, screening, contradicted)
@@ -302,7 +303,8 @@ class Reference:
             states_shown[view.members, k] = True
         weights = _complete(chains, shown, states_shown, self.joint is not None)
         if self.joint is not None:
-            beliefs = believed(shown, 1.0 - self._kept(chains, weights, shown, contradicted))
+            inner = kernels.rows.inner_products(chains[:n_views], weights[:n_views])
+            beliefs = believed(shown, 1.0 - self._kept(inner, weights, shown, contradicted))
             self.joint.rows(squares, beliefs, own, chains[-1])
         return self._describe(chains, weights, shown, screening, contradicted)
 
@@ -313,11 +315,9 @@ class Reference:
         doubt = np.clip(1.0 - believed(shown, contradicted), 1.0 / _MOST_ODDS, 1.0 - 1.0 / _MOST_ODDS)
         return np.asarray((self.usual * (1.0 - doubt) / doubt).T)
 
-    def _kept(self, chains: FloatArray, weights: FloatArray, shown: BoolArray, contradicted: FloatArray) -> FloatArray:
+    def _kept(self, inner: FloatArray, weights: FloatArray, shown: BoolArray, contradicted: FloatArray) -> FloatArray:
         """Return which part of the rows is kept where the views alone make the consensus."""
-        n_views = len(self.views)
-        inner = kernels.rows.inner_products(chains[:n_views], weights[:n_views])
-        return kernels.rows.kept_parts(inner, weights[:n_views], self._limits(shown, contradicted), _STEPS).T
+        return kernels.rows.kept_parts(inner, weights[: len(self.views)], self._limits(shown, contradicted), _STEPS).T
 
     def _describe(
         self, chains: FloatArray, weights: FloatArray, shown: BoolArray, screening: Screening, contradicted: FloatArray
