@@ -126,8 +126,7 @@ def local_graph(squares, n_neighbors):
     shares = nearer + tied * (places / tied.sum(axis=1, keepdims=True))
     scale = (shares * np.sqrt(squares)).sum(axis=1) / n_neighbors
     floor = 1e-3 * np.median(scale) or 1e-6 * scale.max() or 1.0
-    np.fill_diagonal(shares, 1.0)
-    width = np.maximum((np.sqrt(squares) + scale[:, None] + scale) / 6.0, floor)
+    width = np.maximum((np.sqrt(squares) + scale[:, None] + scale) * 0.35 / 3.0, floor)
     weights = shares * np.exp(-squares / (2.0 * width**2))
     weights /= weights.sum(axis=1, keepdims=True)
     return weights + weights.T

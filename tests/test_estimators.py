@@ -193,7 +193,7 @@ def test_fitted_attributes(blobs):
     assert model.problem_.dual_bound(model.multipliers_) == pytest.approx(model.objective_, abs=1e-6)
     assert model.beta_ > 0
     assert model.lam_ == 0
-    assert model.embedding_.shape == (60, 3)
+    assert model.embedding_.shape == (60, 20)
     assert model.consensus_.shape == (60, 60)
     np.testing.assert_allclose(model.consensus_.sum(axis=1), 1.0)
     assert model.sample_errors_.shape == (60, 2)
@@ -382,7 +382,7 @@ def test_samples_destroyed_in_all_views_own_no_cluster(outliers):
     assert model.outliers_[:8].all()
     assert adjusted_rand_score(labels[8:], model.labels_[8:]) == 1.0
     assert set(model.labels_[:8]) <= ({0, 1, 2} if outliers == "assign" else {-1})
-    np.testing.assert_allclose(model.consensus_.sum(axis=1), 1.0)
+    np.testing.assert_allclose(model.consensus_.sum(axis=1), 1.0, rtol=1e-6)
     assert not model.consensus_[:, :8].any()
     assert np.isfinite(model.embedding_).all()
     report = str(model.error_report())
@@ -394,12 +394,14 @@ def test_mismatched_samples_are_found_and_named():
     rng = np.random.default_rng(1)
     labels = np.arange(150) % 3
     views = [6 * rng.standard_normal((3, 10))[labels] + rng.standard_normal((150, 10)) for _ in range(3)]
-    views[1][[0, 1]] = views[1][[1, 0]]  # two samples of different clusters are swapped
+    views[1][:6] = views[1][[1, 2, 0, 4, 5, 3]]  # six samples of different clusters change places
     model = EMVC(3, random_state=0).fit(views)
     assert adjusted_rand_score(labels, model.labels_) == 1.0
     named = [entry for entry in model.error_report().samples if "contradict" in entry.reason]
-    assert {(entry.sample, entry.view) for entry in named} == {(0, "1"), (1, "1")}
-    assert model.sample_errors_[:2, [0, 2]].max() < 0.1  # the innocent views are not blamed
+    assert {entry.view for entry in named} == {"1"}
+    assert len({entry.sample for entry in named} & set(range(6))) >= 5
+    assert len(named) <= 6
+    assert model.sample_errors_[:6, [0, 2]].max() < 0.1  # the innocent views are not blamed
 
 
 def test_a_view_of_noise_is_named_and_loses_weight(blobs):

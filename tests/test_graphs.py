@@ -98,8 +98,8 @@ def test_local_graph_by_literal_loops(rng):
     weights = np.zeros((15, 15))
     scale = [np.mean(sorted(distances[i])[1 : k + 1]) for i in range(15)]
     for i in range(15):
-        for j in [*np.argsort(distances[i])[1 : k + 1], i]:
-            width = (scale[i] + scale[j] + distances[i, j]) / 3 / 2
+        for j in np.argsort(distances[i])[1 : k + 1]:
+            width = 0.35 * (scale[i] + scale[j] + distances[i, j]) / 3
             weights[i, j] = np.exp(-(distances[i, j] ** 2) / (2 * width**2))
         weights[i] /= weights[i].sum()
     np.testing.assert_allclose(graphs.local_affinity(view, k), weights + weights.T, atol=1e-10)
@@ -182,7 +182,7 @@ def test_normalized_affinity():
 
 
 def test_default_neighborhood():
-    assert graphs.default_n_neighbors(1000, 5) == 50
+    assert graphs.default_n_neighbors(1000, 5) == 25
     assert graphs.default_n_neighbors(1000, 200) == 10
     assert graphs.default_n_neighbors(8, 2) == 7
 

@@ -333,9 +333,9 @@ def cosine_affinity(view: View) -> FloatArray:
 def local_affinity(view: View, n_neighbors: int = 10) -> FloatArray:
     r"""Nearest-neighbour graph with local scale.
 
-    :math:`w_{ij} = \exp(-d_{ij}^2 / 2\varepsilon_{ij}^2)` over the neighbours j of i and i itself, where
-    :math:`\varepsilon_{ij}` is half the mean of :math:`d_{ij}` and the mean neighbour distances of i and j. Rows are
-    normalised, then the matrix is symmetrised.
+    :math:`w_{ij} = \exp(-d_{ij}^2 / 2\varepsilon_{ij}^2)` over the neighbours j of i, where
+    :math:`\varepsilon_{ij}` is 0.35 times the mean of :math:`d_{ij}` and the mean neighbour distances of i and j. Rows
+    are normalised, then the matrix is symmetrised.
 
     Neighbours at the same distance as the last one share the remaining places in equal parts. In sparse data such
     ties are the rule (all pages without a common link are equally far apart), and taking the first of them would
@@ -360,8 +360,8 @@ AFFINITIES: dict[str, Affinity] = {
 
 
 def default_n_neighbors(n_samples: int, n_clusters: int) -> int:
-    """Return a quarter of the average cluster size, at least 10: wide for few clusters, narrow for many."""
-    return min(max(10, n_samples // (4 * n_clusters)), n_samples - 1)
+    """Return an eighth of the average cluster size, at least 10: wide for few clusters, narrow for many."""
+    return min(max(10, n_samples // (8 * n_clusters)), n_samples - 1)
 
 
 def compute_affinity(view: View, affinity: str | Affinity, *, name: str = "0", n_neighbors: int = 10) -> FloatArray:

@@ -37,10 +37,18 @@ _DENSE_RESORT = 1000  # up to this size a full eigendecomposition takes no longe
 _LOOSE = 1e-8  # accuracy that is asked for otherwise
 _FEW_COLUMNS = 32  # of an embedding up to which all starts of k-means are found at once
 _MANY_ENTRIES = 1_000_000  # of an embedding from which several threads pay in k-means
+_LOG_TIMES, _LOG_ACCURACY = (-8.0, 8.0), 1e-9  # between which the time of diffusion is sought, to base 2
 _THIN = 0.15  # share of entries up to which products with a sparse copy are faster
 
-Embedding = Literal["unit-rows", "plain", "weighted"]
+Embedding = Literal["diffusion", "unit-rows", "plain", "weighted"]
 EMBEDDINGS: tuple[Embedding, ...] = ("unit-rows", "plain", "weighted")
+"""Embeddings by as many eigenvectors as there are clusters."""
+
+COMPONENTS = 20
+"""Least number of eigenvectors of the diffusion embedding; otherwise twice as many as there are clusters."""
+
+SPREAD = 0.5
+"""What the squared weights of the eigenvectors behind the first add up to, per cluster behind the first."""
 
 
 def stationary_distribution(transitions: FloatArray, *, teleport: float = TELEPORT) -> FloatArray:
@@ -83,20 +91,55 @@ def spectral_embedding(
         A row-stochastic matrix.
     n_components : int
         Number of eigenvectors, usually the number of clusters.
-    embedding : {"weighted", "plain", "unit-rows"}
-        ``"plain"`` returns the generalised eigenvectors of the paper's Algorithm 2, and so does ``"weighted"``, which
-        differs in k-means only; ``"unit-rows"`` scales every row of the eigenvectors to length one (Ng, Jordan, Weiss).
+    embedding : {"diffusion", "weighted", "plain", "unit-rows"}
+        ``"diffusion"`` weighs more eigenvectors by `diffusion_weights` and scales rows to length one; ``"unit-rows"``
+        scales every row of the eigenvectors to length one (Ng, Jordan, Weiss). ``"plain"`` returns the generalised
+        eigenvectors of the paper's Algorithm 2, and so does ``"weighted"``, which differs in k-means only.
     teleport : float
         Probability of a jump to a random sample.
 
     Returns
     -------
-    embedding : ndarray of shape (n_samples, n_components)
-    eigenvalues : ndarray of shape (n_components,)
+    embedding : ndarray of shape (n_samples, n_components), or `n_vectors` for ``"diffusion"``
+    eigenvalues : ndarray
         In decreasing order, the first one is 1.
     """
-    vectors, values, root = _chain_eigenvectors(transitions, n_components, teleport)
-    return _coordinates(vectors, root, embedding), values
+    vectors, values, root = _chain_eigenvectors(transitions, n_vectors(n_components, embedding), teleport)
+    return _coordinates(vectors, values, root, embedding, n_components), values
+
+
+def n_vectors(n_clusters: int, embedding: Embedding) -> int:
+    """Return how many eigenvectors an embedding consists of."""
+    return max(2 * n_clusters, COMPONENTS) if embedding == "diffusion" else n_clusters
+
+
+def has_unit_rows(embedding: Embedding) -> bool:
+    """Return whether rows of an embedding are scaled to length one."""
+    return embedding in ("diffusion", "unit-rows")
+
+
+def diffusion_weights(values: FloatArray, n_clusters: int) -> FloatArray:
+    r"""Return :math:`\lambda_i^t`, the weights of eigenvectors after t steps of the chain.
+
+    Cutting off behind as many eigenvectors as there are clusters would trust all of them alike and the next one not at
+    all. Instead the walk goes on for as long as :math:`\sum_{i>1} \lambda_i^{2t}` takes to fall to `SPREAD` per cluster
+    behind the first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> diffusion_weights(np.array([1.0, 0.9, 0.8, 0.1, 0.0]), 3).round(2)
+    array([1.  , 0.79, 0.61, 0.01, 0.  ])
+    """
+    values = np.clip(values, 0.0, 1.0)
+    low, high = _LOG_TIMES
+    while high - low > _LOG_ACCURACY:
+        middle = 0.5 * (low + high)
+        if np.sum(values[1:] ** (2.0 * 2.0**middle)) > SPREAD * (n_clusters - 1):
+            low = middle
+        else:
+            high = middle
+    return np.asarray(values ** (2.0**high))
 
 
 def cluster_chain(
@@ -112,13 +155,17 @@ def cluster_chain(
     With ``embedding="weighted"`` every sample counts in k-means by its stationary probability. That is the relaxation
     of the normalised cut itself, and samples that the chain hardly visits cannot claim a cluster.
     """
-    vectors, values, root = _chain_eigenvectors(transitions, n_clusters, TELEPORT)
-    coordinates = _coordinates(vectors, root, embedding)
+    vectors, values, root = _chain_eigenvectors(transitions, n_vectors(n_clusters, embedding), TELEPORT)
+    coordinates = _coordinates(vectors, values, root, embedding, n_clusters)
     weights = len(root) * root**2 if embedding == "weighted" else None
     return cluster_embedding(coordinates, n_clusters, n_init=n_init, rng=rng, weights=weights), coordinates, values
 
 
-def _coordinates(vectors: FloatArray, root: FloatArray, embedding: Embedding) -> FloatArray:
+def _coordinates(
+    vectors: FloatArray, values: FloatArray, root: FloatArray, embedding: Embedding, n_clusters: int
+) -> FloatArray:
+    if embedding == "diffusion":
+        return scale_rows(vectors * diffusion_weights(values, n_clusters))
     return scale_rows(vectors) if embedding == "unit-rows" else vectors / (root[:, None] * np.sqrt(len(root)))
 
 
@@ -129,6 +176,7 @@ def _chain_eigenvectors(
     thin = thin_out(transitions)
     root = np.sqrt(_stationary(transitions, thin, teleport))
     n = len(root)
+    n_components = min(n_components, n)
     jump = teleport / n
     if isinstance(thin, np.ndarray):
         # One product with half of a symmetric matrix instead of two with all of the chain.

@@ -78,15 +78,14 @@ def test_ranks_are_uniform_if_rows_do_not_belong_together(seed):
     assert members_ranks(own, others).mean() < 0.02
 
 
-def test_share_of_a_pair_is_a_lower_bound():
-    """Of 20 shares at most a few are larger than the truth."""
+def test_share_of_a_pair_is_estimated():
+    """A fifth of the rows belongs to other samples."""
     shares = []
     for seed in range(20):
         (own, others), rng = make_places(seed, 2)
         rows = rng.choice(N_SAMPLES, 60, replace=False)
         shares.append(Comparison.fit(mismatch(own, rows), others, np.arange(N_SAMPLES)).share)
-    assert np.sum(np.array(shares) > 0.2) <= 4
-    assert np.mean(shares) > 0.1
+    assert np.mean(shares) == pytest.approx(0.2, abs=0.03)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -192,11 +191,11 @@ def test_approximation_agrees_with_enumeration_on_who_is_worst(noise, monkeypatc
     approximate = judge(places)[1]
     assert (exact != approximate).any()
     assert np.mean(exact[rows].argmax(axis=1) == approximate[rows].argmax(axis=1)) > 0.95
-    assert np.abs(exact - approximate).mean() < 0.01
+    assert np.abs(exact - approximate).mean() < 0.02
 
 
 def test_enumeration_equals_bayes_on_three_views(rng):
-    """All eight ways to be right or wrong, one at a time."""
+    """All eight ways to be right or wrong, one at a time; pairs of R right views count 2 / R each."""
     prior = rng.uniform(0.05, 0.5, (4, 3))
     ratios = {pair: rng.normal(0.0, 2.0, 4) for pair in [(0, 1), (0, 2), (1, 2)]}
     found = agreement._probabilities(ratios, prior)
@@ -204,7 +203,8 @@ def test_enumeration_equals_bayes_on_three_views(rng):
         wrong, total = np.zeros(3), 0.0
         for state in np.ndindex(2, 2, 2):
             weight = np.prod([prior[i, k] if state[k] else 1.0 - prior[i, k] for k in range(3)])
-            weight *= np.prod([np.exp(ratio[i]) for (k, o), ratio in ratios.items() if not state[k] and not state[o]])
+            pairs = [np.exp(ratio[i]) for (k, o), ratio in ratios.items() if not state[k] and not state[o]]
+            weight *= np.prod(pairs) ** (2.0 / max(3 - sum(state), 1))
             wrong += weight * np.array(state)
             total += weight
         np.testing.assert_allclose(found[i], wrong / total)

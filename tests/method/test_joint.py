@@ -21,7 +21,7 @@ def test_views_that_are_believed_are_averaged_in_their_units(rng):
     joint, found = JointView.fit(squares, np.ones((40, 3)), 7)
     np.testing.assert_allclose(found, np.mean([in_units(part) for part in squares], axis=0), atol=1e-12)
     rows, expected = np.empty((40, 40)), np.empty((40, 40))
-    joint.rows(squares, np.ones((40, 3)), np.arange(40), rows)
+    joint.rows(squares, np.ones((40, 3)), np.ones((40, 3)), np.arange(40), rows)
     LocalGraph.fit(found, 7).rows(found, np.arange(40), expected)
     np.testing.assert_allclose(rows, expected, atol=1e-12)
 
@@ -72,10 +72,10 @@ def test_samples_that_share_no_view_are_farther_than_all_others(rng):
     np.testing.assert_array_equal(found[apart], joint.far)
     assert joint.far == pytest.approx(2.0 * found[~apart].max())
     rows = np.empty((40, 40))
-    joint.rows(squares, beliefs, np.arange(40), rows)
+    joint.rows(squares, beliefs, beliefs, np.arange(40), rows)
     assert not rows[apart].any()
     np.testing.assert_allclose(rows.sum(axis=1), 1.0)
-    joint.rows([part[:3] for part in squares], beliefs[:3], np.full(3, -1), rows[:3])
+    joint.rows([part[:3] for part in squares], beliefs[:3], beliefs, np.full(3, -1), rows[:3])
     assert not rows[:3][apart[:3]].any()
 
 
@@ -97,5 +97,5 @@ def test_rows_of_some_samples_are_rows_of_all(plain, rng):
     rows, some = np.empty((40, 40)), np.array([4, 17, 30])
     joint.graph.rows(found, np.arange(40), rows)
     part = np.empty((3, 40))
-    joint.rows([part[some] for part in squares], beliefs[some], some, part)
+    joint.rows([part[some] for part in squares], beliefs[some], beliefs, some, part)
     np.testing.assert_allclose(part, rows[some], atol=1e-9)

@@ -6,9 +6,8 @@ import pytest
 
 import oracles
 from conftest import random_transitions
-from emvc.graphs import local_affinity, transition_matrix
 from emvc.problem import Problem
-from emvc.solvers import ADMM, ALM, Status, _split, _svt, admm, run
+from emvc.solvers import ADMM, ALM, Status, _split, admm, run
 
 WEIGHTS = [(0.0, 0.0), (0.0, 0.3), (0.3, 0.0), (0.05, 0.05), (0.2, 0.4), (0.5, 0.1), (1.0, 1.0), (10.0, 0.01)]
 
@@ -231,32 +230,6 @@ def test_checks_are_frequent_where_steps_are_exact():
     assert solver._pause(waiting(0, np.inf, exact=True), 1e-1, 0.0) == 2
     assert solver._pause(waiting(2, 2.4e-2, exact=True), 2e-2, 0.0) == 2
     assert solver._pause(waiting(2, 2.4e-2, exact=True), 1.1e-3, 0.0) == 1
-
-
-def test_thorough_steps_of_a_wide_block_take_the_place_of_careful_ones(monkeypatch, rng):
-    calls = []
-    filtered = _svt._filtered
-
-    def counted(*arguments):
-        calls.append(arguments[1].shape[1])
-        return filtered(*arguments)
-
-    monkeypatch.setattr(_svt, "_filtered", counted)
-    monkeypatch.setattr(_svt, "_with_residuals", lambda *_: pytest.fail("careful"))
-    centres = rng.standard_normal((8, 20))
-    labels = rng.integers(0, 8, 500)
-    views = [centres[labels] + 0.5 * rng.standard_normal((500, 20)) for _ in range(2)]
-    chains = [transition_matrix(local_affinity(view, n_neighbors=15)) for view in views]
-    problem = Problem(np.stack(chains), 0.2, 0.2)
-    solution = run(ADMM(), problem)
-    assert solution.status is Status.CONVERGED
-    assert 1 <= len(calls) <= 2
-    assert calls[0] > 0.18 * 500
-    monkeypatch.undo()
-    closer = run(ADMM(tol=1e-5), problem)
-    assert solution.bound <= closer.objective
-    assert problem.objective(solution.consensus) <= solution.objective * (1 + 1e-12)
-    assert solution.objective >= closer.bound
 
 
 def test_penalty_is_reconsidered_as_rarely_as_before(rng):

@@ -16,6 +16,7 @@ from emvc._validation import View, Views, check_memory
 from emvc.method.blocks import coordinates, nearest
 from emvc.method.prepare import place, prepare
 from emvc.method.reference import Reference
+from emvc.spectral import has_unit_rows
 
 _BLOCK = 1_000
 
@@ -81,7 +82,7 @@ def predict_labels(model: Any, views: Views) -> IntArray:
 
 def _predict_block(model: Any, views: Views) -> IntArray:
     training, reference = model._training, reference_of(model)
-    screening = reference.screening.look_at(views, reference.settings)
+    screening = reference.screening.look_at(views)
     believed = screening.shown(views.missing).any(axis=1)
     inside, lost = np.flatnonzero(believed), np.flatnonzero(~believed)
     consensus = np.empty((views.n_samples, reference.n_states))
@@ -90,7 +91,7 @@ def _predict_block(model: Any, views: Views) -> IntArray:
         consensus[inside] = rows.problem.solve().consensus
     if len(lost):
         consensus[lost] = place(reference, views.take(lost), screening.take(lost))
-    labels = nearest(coordinates(consensus, training.image, unit_rows=model.embedding == "unit-rows"), training.centers)
+    labels = nearest(coordinates(consensus, training.image, unit_rows=has_unit_rows(model.embedding)), training.centers)
     if model.outliers == "label":
         labels[lost] = -1
     return labels

@@ -35,7 +35,7 @@ from emvc.method.prepare import Prepared, assemble, place, prepare
 from emvc.method.reference import Rows, Settings
 from emvc.problem import Problem, relative_gap
 from emvc.solvers import ADMM, ALM, History, Status
-from emvc.spectral import EMBEDDINGS, Embedding, cluster_chain, number_by_appearance, scale_rows
+from emvc.spectral import EMBEDDINGS, Embedding, cluster_chain, has_unit_rows, number_by_appearance, scale_rows
 
 SOLVERS = ("auto", "admm", "alm", "alm-authors")
 PUBLISHED = {
@@ -44,6 +44,7 @@ PUBLISHED = {
     "scale": None,
     "joint_view": False,
     "screen": False,
+    "embedding": "unit-rows",
 }
 """Options of the published configuration."""
 
@@ -91,21 +92,23 @@ class EMVC(GraphOptions):
         Graph of a view: ``"local"`` (what ``"auto"`` means), ``"rbf"``, ``"rbf-literal"``, ``"rbf-t100"``,
         ``"self-tuning"``, ``"cosine"``, ``"precomputed"``, or a function from a scaled view to an N x N matrix.
     n_neighbors : int or "auto", default="auto"
-        Neighbours in the ``"local"`` graph; ``"auto"`` is a quarter of the average cluster size, at least 10.
+        Neighbours in the ``"local"`` graph; ``"auto"`` is an eighth of the average cluster size, at least 10.
     scale : {"auto", "unit", "zscore", None}, default="auto"
         Feature scaling: unit rows for views of mostly zeros, z-scores otherwise, in both gross cells cut off (see
         `emvc.graphs.scale_view`); or plain unit rows, plain z-scores or nothing for all views.
     joint_view : bool, default=True
-        Whether the average of the distances of all views is added as a view of its own, with 40 % of the total weight.
-        Needs the ``"local"`` graph and several views.
+        Whether the average of the distances of all views is added as a view of its own, of the same weight as the
+        others. Needs the ``"local"`` graph and several views.
     screen : {"auto", False} or float, default="auto"
         Whether to look for rows that are wrong, and the rate of false alarms: rows are flagged (``outliers_``) that are
         wrong with a probability of more than one minus this. ``"auto"`` is 0.05.
     outliers : {"assign", "label"}, default="assign"
         What happens to samples that no view can be believed about: they get a cluster last, or the label -1.
-    embedding : {"unit-rows", "plain", "weighted"}, default="unit-rows"
-        Eigenvectors with rows of unit length, the generalised eigenvectors of the paper, or these with k-means weighted
-        by the stationary distribution. With landmarks the last is the same as the second.
+    embedding : {"diffusion", "unit-rows", "plain", "weighted"}, default="diffusion"
+        ``"diffusion"``: leading eigenvectors weighed by what is left of them after some steps of the chain (see
+        `emvc.spectral.diffusion_weights`), rows of unit length. ``"unit-rows"``: as many eigenvectors as clusters, rows
+        of unit length. ``"plain"``: the generalised eigenvectors of the paper; ``"weighted"``: these, with k-means
+        weighted by the stationary distribution. With landmarks the last is the same as ``"plain"``.
     n_landmarks : int or None, default=None
         Number of samples that serve as landmarks. Chains then lead from every sample to the landmarks only, and time
         and memory grow with ``n_samples`` instead of its square (see `emvc.method.landmarks`). Between ``n_clusters +
@@ -138,9 +141,9 @@ class EMVC(GraphOptions):
     ----------
     labels_ : ndarray of shape (n_samples,)
         Cluster of each sample, numbered in the order of appearance.
-    embedding_ : ndarray of shape (n_samples, n_clusters)
+    embedding_ : ndarray of shape (n_samples, n_components)
         Spectral coordinates that k-means has seen.
-    eigenvalues_ : ndarray of shape (n_clusters,)
+    eigenvalues_ : ndarray of shape (n_components,)
         Leading eigenvalues of the symmetrised consensus.
     consensus_ : ndarray of shape (n_samples, n_samples) or (n_samples, n_landmarks)
         The shared chain P.
@@ -207,7 +210,7 @@ class EMVC(GraphOptions):
         joint_view: bool = True,
         screen: Any = "auto",
         outliers: str = "assign",
-        embedding: Embedding = "unit-rows",
+        embedding: Embedding = "diffusion",
         n_landmarks: int | None = None,
         n_init: int = 20,
         max_iter: int = 500,
@@ -249,8 +252,8 @@ class EMVC(GraphOptions):
         Examples
         --------
         >>> EMVC.paper(2, beta=0.0, lam=0.1)
-        EMVC(affinity='rbf', beta=0.0, joint_view=False, lam=0.1, n_clusters=2,
-             scale=None, screen=False, solver='alm')
+        EMVC(affinity='rbf', beta=0.0, embedding='unit-rows', joint_view=False, lam=0.1,
+             n_clusters=2, scale=None, screen=False, solver='alm')
         """
         return cls(n_clusters, beta=beta, lam=lam, **PUBLISHED | options)
 
@@ -437,7 +440,7 @@ class EMVC(GraphOptions):
         if len(lost):
             votes = place(prepared.reference, views.take(lost), prepared.screening.take(lost))
             points = votes @ embedding
-            if self.embedding == "unit-rows":
+            if has_unit_rows(self.embedding):
                 points = scale_rows(points)
         last = np.full(len(lost), -1) if self.outliers == "label" else nearest(points, centers)
         full = assemble(labels, last.astype(labels.dtype), prepared)
@@ -475,7 +478,7 @@ class EMVC(GraphOptions):
             rng,
             dtype=self._dtype(None),
             n_init=self.n_init,
-            unit_rows=self.embedding == "unit-rows",
+            embedding=self.embedding,
             label_outliers=self.outliers == "label",
         )
         attributes = dict(found.attributes)
@@ -578,7 +581,7 @@ class EMVC(GraphOptions):
         solver = self._make_solver()
         check_integer(self.max_iter, "max_iter", least=1)
         dtype = self._dtype(solver)
-        check_choice(self.embedding, "embedding", EMBEDDINGS)
+        check_choice(self.embedding, "embedding", ("diffusion", *EMBEDDINGS))
         check_choice(self.outliers, "outliers", ("assign", "label"))
         check_choice(self.joint_view, "joint_view", (True, False))
         check_choice(self.scale, "scale", SCALES)

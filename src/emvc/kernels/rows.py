@@ -16,6 +16,9 @@ from emvc._array import FloatArray, IntArray
 from emvc._threads import run_ranges
 from emvc.kernels.neighbors import _ROWS, _TIES, _select, least_width
 
+WIDTH = 0.35
+"""Width of the kernel of a link, as a share of the mean of its length and the neighbour distances of its ends."""
+
 
 class Ends(NamedTuple):
     """What the local graph knows about each of its ends, rows or states.
@@ -81,7 +84,7 @@ def _part(square: float, bound: float, share: float) -> float:
 
 @njit(cache=True)
 def _gaussian(square: float, one: float, other: float, floor: float) -> float:
-    width = max((np.sqrt(square) + one + other) / 6.0, floor)
+    width = max(WIDTH * (np.sqrt(square) + one + other) / 3.0, floor)
     return float(np.exp(-square / (2.0 * width * width)))
 
 
@@ -99,13 +102,13 @@ def _sum_up(
     last: int,
 ) -> None:
     for i in range(first, last):
-        total = 1.0 if own[i] >= 0 else 0.0
+        total = 0.0
         for j in range(squares.shape[1]):
             if j != own[i]:
                 part = _part(squares[i, j], bounds[i], shares[i])
                 if part > 0.0:
                     total += part * _gaussian(squares[i, j], scales[i], states[j], floor)
-        totals[i] = total
+        totals[i] = total if total > 0.0 else 1.0
 
 
 def measure_ends(squares: FloatArray, own: IntArray, n_neighbors: int, states: Ends | None, floor: float) -> Ends:
@@ -138,9 +141,7 @@ def _local_rows(
         for j in range(squares.shape[1]):
             square = squares[i, j]
             weight = 0.0
-            if j == own[i]:
-                weight = 2.0 / totals[i]
-            else:
+            if j != own[i]:
                 there = _part(square, bounds[i], shares[i])
                 back = _part(square, states[0][j], states[1][j])
                 if there > 0.0 or back > 0.0:
@@ -148,6 +149,8 @@ def _local_rows(
                     weight *= there / totals[i] + back / states[3][j]
             out[i, j] = weight
             total += weight
+        if total <= 0.0 and own[i] >= 0:
+            out[i, own[i]] = total = 1.0  # a single state leads to itself
         if divide:
             for j in range(squares.shape[1]):
                 out[i, j] /= total
@@ -247,23 +250,6 @@ def _reweigh(gram: Any, weights: Any, limits: Any, parts: Any, lengths: Any, ima
 def _kept(length: float, limit: float) -> float:
     """Return the part of a row that is not cut off as an error."""
     return limit / length if length > limit else 1.0
-
-
-@njit(cache=True, nogil=True)
-def _believe(inner: Any, weights: Any, limits: Any, max_iter: int, out: Any, first: int, last: int) -> None:
-    n_views = inner.shape[1]
-    parts, lengths, image = np.empty(n_views), np.empty(n_views), np.empty(n_views)
-    for i in range(first, last):
-        _reweigh(inner[i], weights[:, i], limits[:, i], parts, lengths, image, max_iter)
-        for k in range(n_views):
-            out[k, i] = _kept(lengths[k], limits[k, i])
-
-
-def kept_parts(inner: FloatArray, weights: FloatArray, limits: FloatArray, max_iter: int) -> FloatArray:
-    """Return which part of each row `emvc.problem.RowProblem` keeps, by view: 1 where there is no error."""
-    out = np.empty(weights.shape)
-    run_ranges(partial(_believe, inner, weights, limits, max_iter, out), len(inner), least=_ROWS)
-    return out
 
 
 @njit(cache=True, nogil=True)

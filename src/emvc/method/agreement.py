@@ -1,19 +1,20 @@
 r"""Samples about which a view contradicts the others: mismatched rows, told by ranks.
 
-**Evidence.** The chain of view k leads from sample i to places :math:`F_k(i) = P_k(i, \cdot) X` in an embedding X of
-all views. Of two views k and l one asks: among all samples j, how many have an :math:`F_l(j)` closer to :math:`F_k(i)`
-than sample i itself? The share p of these is uniform between 0 and 1 if the rows of i in the two views do not belong
-together, whatever the views are, and concentrates near 0 if they do. That is an exact null, without a constant.
+**Evidence.** View k places sample i at :math:`F_k(i)`, without what it says of i itself (`emvc.method.places`). Of two
+views k and l one asks: among all samples j, how many have an :math:`F_l(j)` closer to :math:`F_k(i)` than sample i
+itself? The share p of these is uniform between 0 and 1 if the rows of i in the two views do not belong together,
+whatever the views are, and concentrates near 0 if they do. That is an exact null, without a constant.
 
 **Two groups.** The density f of p falls, so its best estimate is the slope of the least concave majorant of the
 distribution function (Grenander); the share of pairs that do not belong together is :math:`\pi_{kl} = 2\,\#\{p > ½\}/N`
-(Storey), of which the lower confidence bound is taken. Then :math:`(f(p) - \pi_{kl}) / (1 - \pi_{kl})` is the
-likelihood ratio of belonging together.
+(Storey). Then :math:`(f(p) - \pi_{kl}) / (1 - \pi_{kl})` is the likelihood ratio of belonging together.
 
 **Who is wrong.** A pair belongs together if both of its rows are right. A view is wrong about a share
 :math:`\omega_k` of its samples, with :math:`(1-\omega_k)(1-\omega_l) = 1 - \pi_{kl}` (least squares), and the
-probability that view k is wrong about sample i sums over all ways in which views can be right or wrong about it. With
-two views nothing tells which one is wrong: both get the same probability.
+probability that view k is wrong about sample i sums over all ways in which views can be right or wrong about it. R
+right views make R (R - 1) / 2 pairs, but the rows of R - 1 views can be compared with that of the first: ratios of
+pairs are raised to the power 2 / R, which is what they count for if they all say the same. With two views nothing tells
+which one is wrong: both get the same probability.
 """
 
 from __future__ import annotations
@@ -29,10 +30,6 @@ from sklearn.isotonic import isotonic_regression
 from emvc._array import BoolArray, FloatArray, IntArray
 from emvc._threads import matmul
 from emvc.spectral import scale_rows
-
-PRESUMED = 1.645
-"""Deviations by which the share of pairs that do not belong together is taken to be smaller than it looks: views are
-presumed right unless 19 of 20 such samples would say otherwise."""
 
 _LEAST_PAIRS = 20  # samples that two views must share to be compared
 _MOST_ENUMERATED = 10  # views of which all ways to be right or wrong are summed over
@@ -73,9 +70,8 @@ class Comparison:
         bare = cls(members, unit_others, unit_own.mean(axis=0), np.ones(1), np.ones(1), 0.0)
         p = bare.ranks(unit_own, unit_others, np.arange(len(members)))
         ends, slopes = falling_density(p)
-        beyond, least = float(np.mean(p > 0.5)), 1.0 / len(p)
-        beyond -= PRESUMED * float(np.sqrt(beyond * (1.0 - beyond) * least))
-        share = float(np.clip(2.0 * beyond, least, 1.0 - least))
+        least = 1.0 / len(p)
+        share = float(np.clip(2.0 * np.mean(p > 0.5), least, 1.0 - least))
         return cls(members, unit_others, bare.popularity, ends, slopes, share)
 
     def ranks(self, own: FloatArray, others: FloatArray, position: IntArray) -> FloatArray:
@@ -198,7 +194,7 @@ def _probabilities(ratios: dict[tuple[int, int], FloatArray], prior: FloatArray)
         weight = odds @ np.array(right, dtype=np.float64)
         for (k, other), logarithm in ratios.items():
             if right[k] and right[other]:
-                weight += logarithm
+                weight += 2.0 / sum(right) * logarithm
         weight = np.exp(np.minimum(weight, 600.0))
         total += weight
         wrong[:, ~np.array(right)] += weight[:, None]
@@ -210,8 +206,9 @@ def _approximate(ratios: dict[tuple[int, int], FloatArray], prior: FloatArray) -
     right = 1.0 / (1.0 + np.exp(-prior))
     for _ in range(_ROUNDS):
         odds = prior.copy()
+        share = 2.0 / np.maximum(right.sum(axis=1), 2.0)
         for (k, other), logarithm in ratios.items():
-            odds[:, k] += right[:, other] * logarithm
-            odds[:, other] += right[:, k] * logarithm
+            odds[:, k] += share * right[:, other] * logarithm
+            odds[:, other] += share * right[:, k] * logarithm
         right = 0.5 * (right + 1.0 / (1.0 + np.exp(-np.clip(odds, -700.0, 700.0))))
     return np.asarray(1.0 - right)

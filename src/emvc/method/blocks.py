@@ -114,7 +114,7 @@ def make_block(views: Views, first: int, known: Landmarks) -> Block:
     numbers = np.arange(first, first + views.n_samples)
     found = np.minimum(np.searchsorted(landmarks, numbers), len(landmarks) - 1)
     own = np.where(landmarks[found] == numbers, found, -1)
-    screening = reference.screening.look_at(views, settings)
+    screening = reference.screening.look_at(views)
     believed = screening.shown(views.missing).any(axis=1)
     itself = np.flatnonzero(own >= 0)  # looked at anew, landmarks would be their own neighbours
     screening.ruined[itself] = known.screening.ruined[own[itself]]

@@ -26,8 +26,6 @@ class JointView:
     ----------
     units : ndarray of shape (n_views,)
         One over the mean squared distance of each view, zero where all samples coincide.
-    beliefs : ndarray of shape (n_states, n_views)
-        How far each state is believed in each view.
     far : float
         Squared distance of samples that share no view.
     graph : LocalGraph
@@ -35,7 +33,6 @@ class JointView:
     """
 
     units: FloatArray
-    beliefs: FloatArray
     far: float
     graph: LocalGraph
 
@@ -51,11 +48,18 @@ class JointView:
         alone = np.isnan(joint)
         far = 2.0 * float(np.max(joint, initial=0.0, where=~alone)) or 1.0
         joint[alone] = far
-        return cls(units, beliefs, far, LocalGraph.fit(joint, n_neighbors)), joint
+        return cls(units, far, LocalGraph.fit(joint, n_neighbors)), joint
 
-    def rows(self, squares: Sequence[FloatArray], beliefs: FloatArray, own: IntArray, out: FloatArray) -> None:
-        """Write the transitions of rows with these distances to the states and beliefs to ``out``."""
-        joint = average(squares, self.units, beliefs, self.beliefs)
+    def rows(
+        self,
+        squares: Sequence[FloatArray],
+        beliefs: FloatArray,
+        states: FloatArray,
+        own: IntArray,
+        out: FloatArray,
+    ) -> None:
+        """Write the transitions of rows with these distances to the states, and beliefs in both, to ``out``."""
+        joint = average(squares, self.units, beliefs, states)
         joint[np.isnan(joint)] = self.far
         itself = np.flatnonzero(own >= 0)
         joint[itself, own[itself]] = 0.0

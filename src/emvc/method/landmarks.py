@@ -21,7 +21,7 @@ from emvc.method import blocks as tasks
 from emvc.method.blocks import Blocks, Landmarks, LocalBlocks, Task
 from emvc.method.prepare import Prepared, prepare
 from emvc.method.reference import Settings
-from emvc.spectral import kmeans_centers
+from emvc.spectral import Embedding, diffusion_weights, has_unit_rows, kmeans_centers, n_vectors
 
 _DEFAULT = (200, 20, 1000)  # landmarks: least, per cluster, most
 _KMEANS_ROWS = 20_000
@@ -116,7 +116,7 @@ def fit(
     *,
     dtype: type,
     n_init: int,
-    unit_rows: bool,
+    embedding: Embedding,
     label_outliers: bool,
 ) -> Fitted:
     """Fit with landmarks."""
@@ -130,9 +130,12 @@ def fit(
     if n_kept <= settings.n_clusters:
         raise ValueError(f"Only {n_kept} of {n_samples} samples can be believed in any view; use screen=False.")
     mass, totals = sum(part[1] for part in moments), sum(part[2] for part in moments)
-    image, values = embedding_map(sum(part[0] for part in moments), mass, settings.n_clusters)
+    number = min(n_vectors(settings.n_clusters, embedding), len(landmarks))
+    image, values = embedding_map(sum(part[0] for part in moments), mass, number)
+    if embedding == "diffusion":
+        image *= diffusion_weights(np.sqrt(np.maximum(values, 0.0)), settings.n_clusters)
     judges = np.arange(n_samples) if n_samples <= _KMEANS_ROWS else draw(n_samples, _KMEANS_ROWS)
-    points = np.concatenate(blocks.apply(tasks.embed_task, (image, unit_rows, judges)))
+    points = np.concatenate(blocks.apply(tasks.embed_task, (image, has_unit_rows(embedding), judges)))
     centers = kmeans_centers(points, settings.n_clusters, n_init=n_init, rng=rng)
     firsts = blocks.apply(tasks.label_task, (centers, label_outliers))
     order = np.argsort(np.argsort(np.min(np.stack(firsts), axis=0), kind="stable"), kind="stable")

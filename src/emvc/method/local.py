@@ -2,7 +2,7 @@ r"""The local graph of a set of states, seen from any rows.
 
 .. math:: w_{ij} = \exp(-d_{ij}^2 / 2\varepsilon_{ij}^2)
 
-over the nearest neighbours j of i, where :math:`\varepsilon_{ij}` is half the mean of :math:`d_{ij}` and the mean
+over the nearest neighbours j of i, where :math:`\varepsilon_{ij}` is 0.35 times the mean of :math:`d_{ij}` and the mean
 neighbour distances of both ends. The weights of a sample are divided by their sum, a link counts from both of its ends,
 and rows are divided by their sums again. A sample that is no state itself is linked to the states among whose
 neighbours it would be in the same way, so that rows mean the same wherever they come from.

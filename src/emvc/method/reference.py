@@ -8,10 +8,10 @@ measures everything on the states; `Reference.rows` describes any samples by it,
    filled with what the other views say;
 3. from the places that the chains of the views lead to it is told in which views a sample is wrong
    (`emvc.method.agreement`);
-4. chains, weights of the views and limits of the errors make a problem (`emvc.problem.RowProblem`), where the limit of
-   an error is the usual length of errors in its view times the odds that the row is right. What its solution keeps of
-   the rows weighs them in the joint view (`emvc.method.joint`);
-5. with the joint view as one more chain it is solved again.
+4. links to samples that are probably wrong in a view are replaced by what all views say, and the joint view
+   (`emvc.method.joint`), one more chain, is made again with these beliefs;
+5. chains, weights of the views and limits of the errors make a problem (`emvc.problem.RowProblem`), where the limit of
+   an error is the usual length of errors in its view times the odds that the row is right.
 """
 
 from __future__ import annotations
@@ -32,19 +32,20 @@ from emvc.method.agreement import Agreement
 from emvc.method.isolation import Isolation
 from emvc.method.joint import JointView
 from emvc.method.local import LocalGraph
+from emvc.method.places import Components, Places
 from emvc.problem import RowProblem
-from emvc.spectral import leading_eigenvectors, thin_out
+from emvc.spectral import leading_eigenvectors, n_vectors, thin_out
 
-JOINT_SHARE = 0.4
-"""Weight of the joint view; the others share the rest."""
+ROUNDS = 3
+"""How often views are compared, each time by what is believed after the last."""
 
-N_COMPONENTS = 20
-"""Least number of components of the embedding in which views are compared."""
+EVEN = 0.5
+"""Probability that a row of an isolated group is wrong, as long as no other view was asked: the group may be damage, or
+a sparse cluster."""
 
 _LEAST_BELIEF = 1e-3
 _MOST_ODDS = 1e6
 _ACCURACY = 1e-4  # of the embedding in which views are compared
-_STEPS = 500  # of the first solution, as the default of the second
 
 Affinity = Callable[[View, str, int], FloatArray]
 
@@ -81,6 +82,10 @@ class Settings:
         """Return the same for the plain mean of the chains."""
         return replace(self, limited=False)
 
+    def beliefs(self, shown: BoolArray, wrong: FloatArray) -> FloatArray:
+        """Return how far samples are believed in each view, given the probabilities that they are wrong."""
+        return believed(shown, wrong) if self.limited else shown.astype(np.float64)
+
     @property
     def has_features(self) -> bool:
         """Whether the views are features, not affinities."""
@@ -115,16 +120,16 @@ class Screening:
             here = np.flatnonzero(~absent)
             model, probabilities[:, here, k] = Isolation.fit(array if len(here) == len(absent) else array[here])
             models.append(model)
-        return cls(tuple(models), *_capped(probabilities, settings))
+        return cls(tuple(models), *probabilities)
 
-    def look_at(self, views: Views, settings: Settings) -> Screening:
+    def look_at(self, views: Views) -> Screening:
         """Return what is said about new samples."""
         probabilities = np.zeros((2, *views.missing.shape))
         for k, (model, array) in enumerate(zip(self.models, views.arrays, strict=True)):
             here = np.flatnonzero(~views.missing[:, k])
             if model is not None and len(here):
                 probabilities[:, here, k] = model.probabilities(graphs.like(array[here], model.reference))
-        return Screening(self.models, *_capped(probabilities, settings))
+        return Screening(self.models, *probabilities)
 
     def take(self, rows: IntArray) -> Screening:
         """Return what is said about some of the samples."""
@@ -137,13 +142,6 @@ class Screening:
     def forgiving(self) -> Screening:
         """Return the same with nothing to say: for samples that would otherwise be in no view."""
         return Screening(self.models, np.zeros_like(self.ruined), np.zeros_like(self.suspicious))
-
-
-def _capped(probabilities: FloatArray, settings: Settings) -> FloatArray:
-    """Bound suspicion, which is no proof: it alone leaves out nobody."""
-    if settings.false_alarms is not None:
-        np.minimum(probabilities[1], 1.0 - settings.false_alarms, out=probabilities[1])
-    return probabilities
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,18 +158,27 @@ class ViewStates:
         The members.
     graph : LocalGraph, Kernel or None
         The graph of the members; None for one that cannot be extended.
+    components : Components or None
+        Principal components of the members; None for given affinities.
     """
 
     members: IntArray
     scaling: Scaling | None = None
     scaled: View | None = None
     graph: LocalGraph | Kernel | None = None
+    components: Components | None = None
 
     def squares(self, rows: View, affinity: str) -> FloatArray:
         """Return the squared distances of rows to the members."""
         assert self.scaling is not None
         assert self.scaled is not None
         return graphs.squared_distances_between(prepare_view(self.scaling.apply(rows), affinity), self.scaled)
+
+    def scores(self, rows: View) -> FloatArray:
+        """Return the principal components of rows."""
+        assert self.scaling is not None
+        assert self.components is not None
+        return self.components.scores(self.scaling.apply(graphs.like(rows, self.scaled)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +192,8 @@ class Rows:
     shown : ndarray of bool of shape (n_rows, n_views)
         Views that take part.
     wrong, isolated, contradicted : ndarray of shape (n_rows, n_views)
-        Probability that a row is wrong: in all, because it stands alone, because the other views contradict it.
+        Probability that a row is wrong; that it stands alone, or is one of a group that does; that it is wrong as far
+        as the views can tell by comparison.
     usual : ndarray of shape (n_views,)
         Usual length of the errors of each view.
     """
@@ -210,10 +218,14 @@ class Reference:
         Isolation in the views.
     views : tuple of ViewStates
         The states in each view.
-    embedding : ndarray of shape (n_states, n_components)
-        Where views are compared.
+    n_states : int
+        Number of states.
+    places : Places or None
+        Where views lead; None for one view or if errors are not looked for.
     agreement : Agreement or None
-        How views are compared; None for one view or if errors are not looked for.
+        How places are compared; None likewise.
+    beliefs : ndarray of shape (n_states, n_views)
+        How far the states are believed in each view.
     joint : JointView or None
         The joint view.
     usual : ndarray of shape (n_views,)
@@ -223,15 +235,12 @@ class Reference:
     settings: Settings
     screening: Screening
     views: tuple[ViewStates, ...]
-    embedding: FloatArray
+    n_states: int
+    places: Places | None
     agreement: Agreement | None
+    beliefs: FloatArray
     joint: JointView | None
     usual: FloatArray
-
-    @property
-    def n_states(self) -> int:
-        """Number of states."""
-        return len(self.embedding)
 
     @classmethod
     def fit(
@@ -252,24 +261,28 @@ class Reference:
             if has_joint:
                 assert distances is not None
                 squares.append(scatter(distances, found.members, found.members, shown.shape[0]))
-        suspicion = screening.suspicious * shown
-        joint, beliefs = None, believed(shown, suspicion)
+        suspicion = EVEN * screening.suspicious * shown
+        beliefs, joint = settings.beliefs(shown, suspicion), None
         if has_joint:
             joint = _fit_joint(squares, beliefs, settings, chains[-1])
-        embedding, agreement, contradicted = np.zeros((n_samples, 0)), None, suspicion
+        compared, agreement, contradicted = None, None, suspicion
         if settings.false_alarms is not None and n_views > 1:
-            embedding = _embed(chains, beliefs, has_joint, settings)
-            lead = places(chains, embedding, own, shown)
-            agreement = Agreement.fit(lead, shown)
-            contradicted = agreement.wrong(lead, shown, own, suspicion)
-        weights = _complete(chains, shown, shown, has_joint)
+            number = min(n_vectors(settings.n_clusters, "diffusion"), max(n_samples // 3, 2))
+            states, scores = _find_components(states, n_samples, number)
+            for _ in range(ROUNDS):
+                compared = Places.fit(_embed(chains, beliefs, number), scores, beliefs)
+                found_places = compared.of(chains, scores, own, shown)
+                agreement = Agreement.fit(found_places, shown)
+                contradicted = agreement.wrong(found_places, shown, own, suspicion)
+                if not settings.limited:
+                    break
+                beliefs = settings.beliefs(shown, contradicted)
+                if joint is not None:
+                    joint = _fit_joint(squares, beliefs, settings, chains[-1])
+        weights = _complete(chains, shown, beliefs, beliefs, has_joint)
         inner = kernels.rows.inner_products(chains[:n_views], weights[:n_views])
         usual = _usual_lengths(inner, weights[:n_views])
-        reference = cls(settings, screening, tuple(states), embedding, agreement, joint, usual)
-        if joint is not None and agreement is not None and settings.limited:
-            beliefs = believed(shown, 1.0 - reference._kept(inner, weights, shown, contradicted))
-            joint = _fit_joint(squares, beliefs, settings, chains[-1])
-            reference = cls(settings, screening, tuple(states), embedding, agreement, joint, usual)
+        reference = cls(settings, screening, tuple(states), n_samples, compared, agreement, beliefs, joint, usual)
         return reference, reference._describe(chains, weights, shown, screening, contradicted)
 
     def rows(self, views: Views, own: IntArray, screening: Screening) -> Rows:
@@ -279,7 +292,7 @@ class Reference:
             raise ValueError("A graph that was given as affinities or by a function cannot be extended to new samples.")
         n_rows, n_views = shown.shape
         chains = np.zeros((n_views + (self.joint is not None), n_rows, self.n_states), dtype=np.float32)
-        squares = []
+        squares, scores = [], []
         for k, (view, array) in enumerate(zip(self.views, views.arrays, strict=True)):
             here = np.flatnonzero(shown[:, k])
             distances = np.zeros((n_rows, self.n_states))
@@ -293,31 +306,28 @@ class Reference:
                 _write_rows(view.graph, found, itself, part)
                 chains[k][np.ix_(here, view.members)] = part
             squares.append(distances)
-        suspicion = screening.suspicious * shown
+            if view.components is not None:
+                scores.append(_scattered(view.scores(array[here]), here, n_rows))
+        suspicion = EVEN * screening.suspicious * shown
         contradicted = suspicion
-        if self.agreement is not None:
-            found_places = places(chains, self.embedding, own, shown)
+        if self.agreement is not None and self.places is not None:
+            found_places = self.places.of(chains, scores, own, shown)
             contradicted = self.agreement.wrong(found_places, shown, own, suspicion)
-        states_shown = np.zeros((self.n_states, n_views), dtype=bool)
-        for k, view in enumerate(self.views):
-            states_shown[view.members, k] = True
-        weights = _complete(chains, shown, states_shown, self.joint is not None)
+        beliefs = settings.beliefs(shown, contradicted)
+        weights = _complete(chains, shown, beliefs, self.beliefs, self.joint is not None)
         if self.joint is not None:
-            inner = kernels.rows.inner_products(chains[:n_views], weights[:n_views])
-            beliefs = believed(shown, 1.0 - self._kept(inner, weights, shown, contradicted))
-            self.joint.rows(squares, beliefs, own, chains[-1])
+            self.joint.rows(squares, beliefs, self.beliefs, own, chains[-1])
         return self._describe(chains, weights, shown, screening, contradicted)
 
     def _limits(self, shown: BoolArray, contradicted: FloatArray) -> FloatArray:
         """Return the limits of the errors, of shape (n_views, n_rows)."""
         if self.agreement is None or not self.settings.limited:
             return np.full(contradicted.T.shape, np.inf)
-        doubt = np.clip(1.0 - believed(shown, contradicted), 1.0 / _MOST_ODDS, 1.0 - 1.0 / _MOST_ODDS)
+        right = np.where(shown, 1.0 - contradicted, 0.0)
+        largest = right.max(axis=1, keepdims=True)  # a sample must be somewhere
+        doubt = 1.0 - np.divide(right, largest, out=np.zeros_like(right), where=largest > 0)
+        doubt = np.clip(doubt, 1.0 / _MOST_ODDS, 1.0 - 1.0 / _MOST_ODDS)
         return np.asarray((self.usual * (1.0 - doubt) / doubt).T)
-
-    def _kept(self, inner: FloatArray, weights: FloatArray, shown: BoolArray, contradicted: FloatArray) -> FloatArray:
-        """Return which part of the rows is kept where the views alone make the consensus."""
-        return kernels.rows.kept_parts(inner, weights[: len(self.views)], self._limits(shown, contradicted), _STEPS).T
 
     def _describe(
         self, chains: FloatArray, weights: FloatArray, shown: BoolArray, screening: Screening, contradicted: FloatArray
@@ -394,10 +404,14 @@ def _positions(members: IntArray, own: IntArray) -> IntArray:
 
 
 def believed(shown: BoolArray, wrong: FloatArray) -> FloatArray:
-    """Return the beliefs in the rows of samples, of which the largest is one: a sample must be somewhere."""
-    beliefs = np.where(shown, np.maximum(1.0 - wrong, _LEAST_BELIEF), 0.0)
-    largest = beliefs.max(axis=1, keepdims=True)
-    return np.asarray(beliefs / np.where(largest > 0, largest, 1.0))
+    """Return how far samples are believed in each view, zero where not shown.
+
+    The odds of being right, at most one, relative to those of the view that is believed most: a sample must be
+    somewhere, and if its views contradict each other and nothing tells which is wrong, none is doubted.
+    """
+    odds = np.where(shown, np.clip((1.0 - wrong) / np.maximum(wrong, _LEAST_BELIEF), _LEAST_BELIEF, 1.0), 0.0)
+    largest = odds.max(axis=1, keepdims=True)
+    return np.asarray(np.divide(odds, largest, out=np.zeros_like(odds), where=largest > 0))
 
 
 def _fit_joint(squares: Sequence[FloatArray], beliefs: FloatArray, settings: Settings, out: FloatArray) -> JointView:
@@ -406,14 +420,35 @@ def _fit_joint(squares: Sequence[FloatArray], beliefs: FloatArray, settings: Set
     return joint
 
 
-def _embed(chains: FloatArray, beliefs: FloatArray, has_joint: bool, settings: Settings) -> FloatArray:
+def _find_components(
+    states: list[ViewStates], n_samples: int, number: int
+) -> tuple[list[ViewStates], list[FloatArray]]:
+    """Return the views with their principal components, and the scores of all samples, if all views have features."""
+    if any(view.scaled is None for view in states):
+        return states, []
+    found, scores = [], []
+    for view in states:
+        components = Components.fit(view.scaled, min(number, max(len(view.members) // 3, 1)))
+        found.append(replace(view, components=components))
+        scores.append(_scattered(components.scores(view.scaled), view.members, n_samples))
+    return found, scores
+
+
+def _scattered(values: FloatArray, rows: IntArray, n_rows: int) -> FloatArray:
+    """Return an array that is zero but for some rows."""
+    full = np.zeros((n_rows, *values.shape[1:]))
+    full[rows] = values
+    return full
+
+
+def _embed(chains: FloatArray, beliefs: FloatArray, number: int) -> FloatArray:
     """Return the leading eigenvectors of the mean of all chains, scaled by their eigenvalues."""
-    n_views, n_samples = beliefs.shape[1], len(beliefs)
+    n_views = beliefs.shape[1]
     mean = mean_chain(chains[:n_views], beliefs, beliefs)
-    if has_joint:
-        mean *= 1.0 - JOINT_SHARE
-        mean += JOINT_SHARE * chains[-1]
-    number = min(max(settings.n_clusters, N_COMPONENTS), max(n_samples // 3, 2))
+    for joint in chains[n_views:]:
+        mean *= n_views
+        mean += joint
+        mean /= n_views + 1
     mean += mean.T.copy()
     degree = mean.sum(axis=1, dtype=np.float64)
     root = 1.0 / np.sqrt(np.where(degree > 0, degree, 1.0))
@@ -421,24 +456,6 @@ def _embed(chains: FloatArray, beliefs: FloatArray, has_joint: bool, settings: S
     mean *= root.astype(mean.dtype)
     vectors, values = leading_eigenvectors(thin_out(mean), number, accuracy=_ACCURACY)
     return np.asarray(root[:, None] * vectors * np.clip(values, 0.0, 1.0))
-
-
-def places(chains: FloatArray, embedding: FloatArray, own: IntArray, shown: BoolArray) -> list[FloatArray]:
-    """Return where the chains of the views lead in the embedding, steps to the sample itself left out.
-
-    In double precision: ranks of places must not depend on how rows are cut into blocks.
-    """
-    found, itself = [], np.flatnonzero(own >= 0)
-    for chain in chains[: shown.shape[1]]:
-        place = np.empty((len(chain), embedding.shape[1]))
-        by_rows(partial(_lead, chain, embedding, place), len(chain))
-        place[itself] -= chain[itself, own[itself], None] * embedding[own[itself]]
-        found.append(place)
-    return found
-
-
-def _lead(chain: FloatArray, embedding: FloatArray, out: FloatArray, rows: slice) -> None:
-    out[rows] = chain[rows].astype(np.float64) @ embedding
 
 
 def mean_chain(chains: FloatArray, rows: Any, states: Any) -> FloatArray:
@@ -466,30 +483,38 @@ def mean_chain(chains: FloatArray, rows: Any, states: Any) -> FloatArray:
     return mean
 
 
-def _complete(chains: FloatArray, shown: BoolArray, states: BoolArray, has_joint: bool) -> FloatArray:
-    """Fill what views do not show with what the others say, in place; return the weights of the views by row.
+def _complete(
+    chains: FloatArray, shown: BoolArray, rows: FloatArray, states: FloatArray, has_joint: bool
+) -> FloatArray:
+    """Fill what views do not show, or are not believed in, with what all say, in place; return weights by view and row.
 
-    A row that a view shows is scaled to the mass that the others put on the states that the view shows.
+    The row of a view is cut down by the beliefs in its states, scaled to the mass that all together put on what is
+    believed, and filled up by theirs on the rest. Doubts about the row itself are left to the problem.
     """
     n_rows, n_views = shown.shape
-    weights = np.zeros((len(chains), n_rows))
-    share = 1.0 - JOINT_SHARE if has_joint else 1.0
     number = shown.sum(axis=1)
-    weights[:n_views] = np.where(shown, share / np.maximum(number, 1)[:, None], 0.0).T
+    weights = np.zeros((len(chains), n_rows))
+    weights[:n_views] = (shown / np.maximum(number + has_joint, 1)[:, None]).T
     if has_joint:
-        weights[-1] = np.where(number > 0, JOINT_SHARE, 1.0)
-    if shown.all() and states.all():
+        weights[-1] = 1.0 / (number + 1)
+    if (rows == 1.0).all() and (states == 1.0).all():
         return weights
-    guess = mean_chain(chains[:n_views], shown, states)
+    guess = mean_chain(chains[:n_views], rows, states)
     guess[guess.sum(axis=1) <= 0] = 1.0 / guess.shape[1]
-    for k in range(n_views):
-        hidden = ~states[:, k]
-        chain = chains[k]
-        if hidden.any():
-            chain *= (guess @ states[:, k].astype(guess.dtype))[:, None]
-            chain[:, hidden] = guess[:, hidden]
+    for k, chain in enumerate(chains[:n_views]):
+        by_rows(partial(_fill, chain, guess, states[:, k].astype(chain.dtype)), n_rows)
         chain[~shown[:, k]] = guess[~shown[:, k]]
     return weights
+
+
+def _fill(chain: FloatArray, guess: FloatArray, states: FloatArray, part: slice) -> None:
+    """Fill rows of a chain by a guess where its states are not believed in."""
+    rows, other = chain[part] * states, guess[part]
+    said, wanted = rows.sum(axis=1), other @ states
+    rows *= np.divide(wanted, said, out=np.zeros_like(said), where=said > 0)[:, None]
+    rows += other * (1.0 - states)
+    rows[said <= 0] = other[said <= 0]
+    chain[part] = rows
 
 
 def _usual_lengths(inner: FloatArray, weights: FloatArray) -> FloatArray:

@@ -66,7 +66,11 @@ class SeveralSizes(EMVC):
                 model = EMVC(**self.get_params() | {"n_neighbors": size})
                 total += model._rows(views, n_clusters).problem.solve().consensus
             labels, embedding, eigenvalues = cluster_chain(
-                total / total.sum(axis=1, keepdims=True), n_clusters, n_init=self.n_init, rng=rng
+                total / total.sum(axis=1, keepdims=True),
+                n_clusters,
+                embedding=self.embedding,
+                n_init=self.n_init,
+                rng=rng,
             )
         return {"labels_": labels, "embedding_": embedding, "eigenvalues_": eigenvalues}
 
