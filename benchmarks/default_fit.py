@@ -63,8 +63,8 @@ def main(folder=None):
     print("| samples | clusters | ten lines, s | EMVC, s | ratio |\n| --- | --- | --- | --- | --- |")
     for n_samples, n_clusters in SIZES:
         views = blobs(n_samples, n_clusters)
-        plain = best_of(3, lambda: ten_lines(views, n_clusters))  # noqa: B023
-        ours = best_of(3, lambda: EMVC(n_clusters, random_state=0).fit(views))  # noqa: B023
+        plain = best_of(5, lambda: ten_lines(views, n_clusters))  # noqa: B023
+        ours = best_of(5, lambda: EMVC(n_clusters, random_state=0).fit(views))  # noqa: B023
         print(f"| {n_samples} | {n_clusters} | {plain:.2f} | {ours:.2f} | {ours / plain:.1f} |", flush=True)
     if folder is None:
         return

@@ -4,10 +4,13 @@ import scipy.linalg
 
 from conftest import random_transitions
 from emvc import spectral
+from emvc.graphs import local_affinity, transition_matrix
 from emvc.spectral import (
     cluster_embedding,
+    diffusion_weights,
     leading_eigenvectors,
     number_by_appearance,
+    scale_rows,
     spectral_embedding,
     stationary_distribution,
 )
@@ -54,7 +57,7 @@ def test_embedding_solves_the_generalised_problem_of_the_paper(n, rng):
 
 @pytest.mark.parametrize("sizes", [(30, 20, 10), (150, 100, 50)])
 @pytest.mark.parametrize("leak", [0.0, 0.01])
-@pytest.mark.parametrize("embedding", ["unit-rows", "plain"])
+@pytest.mark.parametrize("embedding", ["diffusion", "unit-rows", "plain"])
 def test_blocks_are_found_connected_or_not(sizes, leak, embedding):
     transitions, labels = blocks(sizes, leak)
     points, _ = spectral_embedding(transitions, 3, embedding=embedding)
@@ -134,3 +137,31 @@ def test_leading_eigenvectors_with_a_pull(rng):
 
 def test_labels_are_numbered_by_appearance():
     np.testing.assert_array_equal(number_by_appearance(np.array([7, 7, 2, 9, 2])), [0, 0, 1, 2, 1])
+
+
+@pytest.mark.parametrize("n_clusters", [2, 5, 10])
+def test_diffusion_goes_on_until_half_of_every_further_cluster_is_left(n_clusters, rng):
+    values = np.append(1.0, np.sort(rng.uniform(0.3, 1.0, 30))[::-1])
+    weights = diffusion_weights(values, n_clusters)
+    assert weights[0] == 1.0
+    assert np.sum(weights[1:] ** 2) == pytest.approx(0.5 * (n_clusters - 1), rel=1e-6)
+    steps = np.log(weights[1:]) / np.log(values[1:])
+    np.testing.assert_allclose(steps, steps[0])  # one number of steps for all
+
+
+@pytest.mark.parametrize("values", [[1.0, 1.0, 1.0, 1.0], [1.0, 0.0, 0.0, 0.0], [1.0, 0.5, -1e-17, -0.2]])
+def test_diffusion_of_degenerate_spectra(values):
+    weights = diffusion_weights(np.array(values), 3)
+    assert np.isfinite(weights).all()
+    assert (np.diff(weights) <= 0.0).all()
+    assert (weights >= 0.0).all()
+
+
+def test_diffusion_embedding_weighs_eigenvectors():
+    chain = transition_matrix(local_affinity(np.random.default_rng(0).standard_normal((50, 3)), 6))
+    plain, plain_values = spectral_embedding(chain, 20, embedding="unit-rows")
+    found, values = spectral_embedding(chain, 3, embedding="diffusion")
+    assert found.shape == (50, 20)
+    np.testing.assert_allclose(values, plain_values, atol=1e-10)
+    expected = scale_rows(plain * diffusion_weights(values, 3))
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-7)

@@ -26,6 +26,7 @@ _MOST_PARTS = 16
 _LEAST_ROWS = 250  # of a part of a product
 _SMALL_PRODUCT = 1e7  # multiplications below which threads do not pay
 _TASKS_PER_THREAD = 2  # so that a thread that was held up does not hold up all
+_ROWS_AT_ONCE = 64  # of `by_rows`
 
 _wanted: ContextVar[int | None] = ContextVar("emvc_threads", default=None)
 
@@ -178,6 +179,20 @@ def run_ranges(function: Callable[[int, int], Any], n_items: int, *, least: int 
         return
     n_tasks = min(_TASKS_PER_THREAD * threads, n_items // least)
     _run([partial(function, *pair) for pair in itertools.pairwise(_edges(n_items, n_tasks))], threads)
+
+
+def by_rows(function: Callable[[slice], None], n_rows: int) -> None:
+    """Call ``function`` for slices of a few rows, whose matrices fit into a cache, in several threads.
+
+    Slices do not depend on the number of threads.
+    """
+
+    def run(first: int, last: int) -> None:
+        for part in range(first, last):
+            function(slice(part * _ROWS_AT_ONCE, min((part + 1) * _ROWS_AT_ONCE, n_rows)))
+
+    with use_threads():
+        run_ranges(run, -(-n_rows // _ROWS_AT_ONCE))
 
 
 def _edges(n_items: int, parts: int) -> list[int]:

@@ -28,7 +28,7 @@ import scipy.sparse
 
 from emvc import kernels
 from emvc._array import FloatArray, IntArray
-from emvc._threads import matmul, run_ranges, use_threads
+from emvc._threads import by_rows, matmul
 from emvc._validation import View, check_affinity, check_choice, to_dense
 
 Affinity = Callable[[Any], Any]
@@ -45,8 +45,6 @@ FEW_CELLS = 0.1
 
 _MOST_CLIPPED, _SETTLED = 6, 0.03  # rounds of cutting off, and the change of deviations that is none
 _SELF_TUNING_NEIGHBOR = 7
-_SUMMED_ROWS = 16  # rows of several matrices that fit into a cache
-_CHUNK_ROWS = 128  # rows of which distances to everybody are held at a time
 _ROUNDING = 1e-12  # squared distances below this share of the squared norms are rounding, not distance
 
 
@@ -242,14 +240,11 @@ def kth_squared_distance(view: View, k: int) -> FloatArray:
     norms = _squared_norms(view)
     found = np.empty(len(view))
 
-    def search(first: int, last: int) -> None:
-        for start in range(first, last):
-            rows = slice(start * _CHUNK_ROWS, min((start + 1) * _CHUNK_ROWS, len(view)))
-            kernels.neighbors.kth_of_rows(view[rows] @ view.T, norms, rows.start, k - 1, _ROUNDING, found)
+    def search(rows: slice) -> None:
+        kernels.neighbors.kth_of_rows(view[rows] @ view.T, norms, rows.start, k - 1, _ROUNDING, found)
 
     kernels.neighbors.kth_of_rows(np.zeros((0, 1)), norms, 0, 0, _ROUNDING, found)  # compiled before threads start
-    with use_threads():
-        run_ranges(search, -(-len(view) // _CHUNK_ROWS))
+    by_rows(search, len(view))
     return found
 
 
@@ -443,17 +438,3 @@ def weighted_sum(matrices: Sequence[FloatArray], weights: FloatArray) -> FloatAr
 
     by_rows(add, len(out))
     return out
-
-
-def by_rows(function: Callable[[slice], None], n_rows: int) -> None:
-    """Call ``function`` for slices of a few rows, whose matrices fit into a cache, in several threads.
-
-    Slices do not depend on the number of threads.
-    """
-
-    def run(first: int, last: int) -> None:
-        for part in range(first, last):
-            function(slice(part * _SUMMED_ROWS, min((part + 1) * _SUMMED_ROWS, n_rows)))
-
-    with use_threads():
-        run_ranges(run, -(-n_rows // _SUMMED_ROWS))

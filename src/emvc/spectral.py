@@ -35,8 +35,8 @@ _DENSE_LIMIT = 200  # below this size a full eigendecomposition is instant and L
 _RESTARTS = 60  # of Lanczos; several times as many as usual
 _DENSE_RESORT = 1000  # up to this size a full eigendecomposition takes no longer than the restarts that were in vain
 _LOOSE = 1e-8  # accuracy that is asked for otherwise
-_FEW_COLUMNS = 32  # of an embedding up to which all starts of k-means are found at once
 _MANY_ENTRIES = 1_000_000  # of an embedding from which several threads pay in k-means
+_NEGLIGIBLE = 1e-3  # length of a column, relative to the longest, that k-means need not see
 _LOG_TIMES, _LOG_ACCURACY = (-8.0, 8.0), 1e-9  # between which the time of diffusion is sought, to base 2
 _THIN = 0.15  # share of entries up to which products with a sparse copy are faster
 
@@ -158,7 +158,9 @@ def cluster_chain(
     vectors, values, root = _chain_eigenvectors(transitions, n_vectors(n_clusters, embedding), TELEPORT)
     coordinates = _coordinates(vectors, values, root, embedding, n_clusters)
     weights = len(root) * root**2 if embedding == "weighted" else None
-    return cluster_embedding(coordinates, n_clusters, n_init=n_init, rng=rng, weights=weights), coordinates, values
+    lengths = np.linalg.norm(coordinates, axis=0)
+    seen = coordinates[:, lengths > _NEGLIGIBLE * lengths.max()]
+    return cluster_embedding(seen, n_clusters, n_init=n_init, rng=rng, weights=weights), coordinates, values
 
 
 def _coordinates(
@@ -321,7 +323,7 @@ def _kmeans(
 ) -> KMeans:
     seed = int(rng.integers(2**31 - 1))
     start: Any = "k-means++"
-    if isinstance(embedding, np.ndarray) and embedding.shape[1] <= _FEW_COLUMNS:
+    if isinstance(embedding, np.ndarray):
         starts = iter(kernels.seeding.seed(embedding, n_clusters, n_init, np.random.default_rng(seed), weights))
 
         def start(points: FloatArray, n_clusters: int, random_state: Any) -> FloatArray:

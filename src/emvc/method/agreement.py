@@ -28,7 +28,7 @@ from scipy.optimize import nnls
 from sklearn.isotonic import isotonic_regression
 
 from emvc._array import BoolArray, FloatArray, IntArray
-from emvc._threads import matmul
+from emvc._threads import by_rows
 from emvc.spectral import scale_rows
 
 _LEAST_PAIRS = 20  # samples that two views must share to be compared
@@ -36,6 +36,9 @@ _MOST_ENUMERATED = 10  # views of which all ways to be right or wrong are summed
 _LEAST_RATIO = 1e-3
 _ROUNDING = 1e-9  # of similarities: what is as close counts as closer
 _ROUNDS = 20  # of the approximation for more views
+
+Ranks = dict[tuple[int, int], FloatArray]
+"""Ranks of the rows that both views of a pair show."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,15 +67,15 @@ class Comparison:
     share: float
 
     @classmethod
-    def fit(cls, own: FloatArray, others: FloatArray, members: IntArray) -> Comparison:
-        """Compare the places of the members by two views."""
+    def fit(cls, own: FloatArray, others: FloatArray, members: IntArray) -> tuple[Comparison, FloatArray]:
+        """Compare the places of the members by two views; return their ranks as well."""
         unit_own, unit_others = scale_rows(own[members]), scale_rows(others[members])
         bare = cls(members, unit_others, unit_own.mean(axis=0), np.ones(1), np.ones(1), 0.0)
         p = bare.ranks(unit_own, unit_others, np.arange(len(members)))
         ends, slopes = falling_density(p)
         least = 1.0 / len(p)
         share = float(np.clip(2.0 * np.mean(p > 0.5), least, 1.0 - least))
-        return cls(members, unit_others, bare.popularity, ends, slopes, share)
+        return cls(members, unit_others, bare.popularity, ends, slopes, share), p
 
     def ranks(self, own: FloatArray, others: FloatArray, position: IntArray) -> FloatArray:
         """Return the share of members that are closer to each of some samples than the sample itself.
@@ -84,10 +87,16 @@ class Comparison:
         position : ndarray of int of shape (n_rows,)
             Which member a sample is, -1 if none.
         """
-        similar = matmul(own, np.ascontiguousarray(self.others.T))
-        similar -= self.others @ self.popularity
         itself = np.einsum("ij,ij->i", own, others) - others @ self.popularity
-        closer = np.sum(similar >= itself[:, None] - _ROUNDING, axis=1, dtype=np.float64)
+        least, popular = itself - _ROUNDING, self.others @ self.popularity
+        lead, closer = np.ascontiguousarray(self.others.T), np.empty(len(own))
+
+        def count(part: slice) -> None:
+            similar = own[part] @ lead
+            similar -= popular
+            closer[part] = np.count_nonzero(similar >= least[part, None], axis=1)
+
+        by_rows(count, len(own))
         inside = position >= 0
         return np.asarray((closer - inside + 0.5) / (len(self.members) + ~inside))
 
@@ -132,39 +141,51 @@ class Agreement:
     shares: FloatArray
 
     @classmethod
-    def fit(cls, places: Sequence[FloatArray], shown: BoolArray) -> Agreement:
-        """Compare all pairs of views on the samples of the reference."""
-        n_views = shown.shape[1]
-        comparisons = {}
-        for k, other in itertools.permutations(range(n_views), 2):
-            members = np.flatnonzero(shown[:, k] & shown[:, other])
-            if len(members) >= _LEAST_PAIRS:
-                comparisons[k, other] = Comparison.fit(places[k], places[other], members)
-        return cls(comparisons, _wrong_shares(comparisons, n_views, len(shown)))
-
-    def wrong(self, places: Sequence[FloatArray], shown: BoolArray, own: IntArray, suspicion: FloatArray) -> FloatArray:
-        """Return the probability that a view is wrong about a sample, 0 where it does not show it.
+    def fit(cls, places: Sequence[FloatArray], shown: BoolArray) -> tuple[Agreement, Ranks]:
+        """Compare all pairs of views on the samples of the reference; return their ranks as well.
 
         Parameters
         ----------
-        places : sequence of ndarray of shape (n_rows, n_components)
-            Where the chains of the views lead.
-        shown : ndarray of bool of shape (n_rows, n_views)
+        places : sequence of ndarray of shape (n_samples, n_components)
+            Where the views lead.
+        shown : ndarray of bool of shape (n_samples, n_views)
             What the views show.
-        own : ndarray of int of shape (n_rows,)
-            Which sample of the reference a row is itself, -1 if none.
-        suspicion : ndarray of shape (n_rows, n_views)
-            Probability that a row is wrong for other reasons, before the views are compared.
         """
-        ratios: dict[tuple[int, int], FloatArray] = {}
+        n_views = shown.shape[1]
+        comparisons, ranks = {}, {}
+        for k, other in itertools.permutations(range(n_views), 2):
+            members = np.flatnonzero(shown[:, k] & shown[:, other])
+            if len(members) >= _LEAST_PAIRS:
+                comparisons[k, other], ranks[k, other] = Comparison.fit(places[k], places[other], members)
+        return cls(comparisons, _wrong_shares(comparisons, n_views, len(shown))), ranks
+
+    def ranks(self, places: Sequence[FloatArray], shown: BoolArray, own: IntArray) -> Ranks:
+        """Return the ranks of any rows; ``own`` tells which sample of the reference a row is itself, -1 if none."""
+        ranks: Ranks = {}
         units = [scale_rows(part) for part in places]
         for (k, other), comparison in self.comparisons.items():
             both = np.flatnonzero(shown[:, k] & shown[:, other])
             position = np.where(own[both] >= 0, np.searchsorted(comparison.members, own[both]), -1)
-            p = comparison.ranks(units[k][both], units[other][both], position)
-            pair = (min(k, other), max(k, other))
-            logarithm = ratios.setdefault(pair, np.zeros(len(shown)))
-            logarithm[both] += 0.5 * np.log(comparison.ratio(p))  # the mean of both directions
+            ranks[k, other] = comparison.ranks(units[k][both], units[other][both], position)
+        return ranks
+
+    def wrong(self, ranks: Ranks, shown: BoolArray, suspicion: FloatArray) -> FloatArray:
+        """Return the probability that a view is wrong about a sample, 0 where it does not show it.
+
+        Parameters
+        ----------
+        ranks : dict
+            By pairs of views, of the rows that both show.
+        shown : ndarray of bool of shape (n_rows, n_views)
+            What the views show.
+        suspicion : ndarray of shape (n_rows, n_views)
+            Probability that a row is wrong for other reasons, before the views are compared.
+        """
+        ratios: dict[tuple[int, int], FloatArray] = {}
+        for (k, other), comparison in self.comparisons.items():
+            logarithm = ratios.setdefault((min(k, other), max(k, other)), np.zeros(len(shown)))
+            both = shown[:, k] & shown[:, other]
+            logarithm[both] += 0.5 * np.log(comparison.ratio(ranks[k, other]))  # the mean of both directions
         prior = 1.0 - (1.0 - self.shares) * (1.0 - suspicion)
         return np.where(shown, _probabilities(ratios, prior) if ratios else suspicion, 0.0)
 

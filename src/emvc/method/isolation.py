@@ -34,9 +34,10 @@ NEIGHBOR = 3
 APART = 3.0
 """Deviations between two groups of scores that are two: root 2 times the difference over the root of both variances."""
 
-_MADE_UP = 300  # wrong rows that are made of each kind
+_MADE_UP = 100  # wrong rows that are made of each kind
 _LEAST_SAMPLES = 20
 _STEPS = 100  # of EM
+_SETTLED = 1e-5  # relative change that ends it
 _LEAST_SPREAD = 1e-3  # of log distances
 _FIRST_SHARE = 0.05
 
@@ -150,7 +151,7 @@ def _fit(scores: FloatArray, wrong: tuple[float, float], *, free: bool = False) 
         share = float(np.clip(weight.mean(), 1e-4, 0.6))
         moved = groups.wrong if not free or weight.sum() < 3.0 else _moments(scores, weight)
         before, groups = groups, Groups(_moments(scores, 1.0 - weight), moved, share)
-        if np.allclose([*before.usual, *before.wrong], [*groups.usual, *groups.wrong], rtol=1e-9, atol=0.0):
+        if np.allclose([*before.usual, *before.wrong], [*groups.usual, *groups.wrong], rtol=_SETTLED, atol=0.0):
             break
     return groups
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from emvc._array import FloatArray, IntArray
-from emvc.graphs import by_rows
+from emvc._threads import by_rows
 from emvc.method.local import LocalGraph
 
 _NOTHING = 1e-9  # of beliefs, where two samples share no view

@@ -22,9 +22,8 @@ from functools import partial
 import numpy as np
 
 from emvc._array import BoolArray, FloatArray, IntArray
-from emvc._threads import gram
+from emvc._threads import by_rows, gram
 from emvc._validation import View
-from emvc.graphs import by_rows
 from emvc.spectral import scale_rows
 
 PENALTIES = np.geomspace(1e-4, 2.0, 12)

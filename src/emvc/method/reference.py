@@ -25,19 +25,17 @@ import numpy as np
 
 from emvc import graphs, kernels
 from emvc._array import BoolArray, FloatArray, IntArray
+from emvc._threads import by_rows
 from emvc._validation import View, Views, to_dense
 from emvc.extension import Kernel, fit_kernel, prepare_view
-from emvc.graphs import Scaling, by_rows
+from emvc.graphs import Scaling
 from emvc.method.agreement import Agreement
 from emvc.method.isolation import Isolation
 from emvc.method.joint import JointView
 from emvc.method.local import LocalGraph
 from emvc.method.places import Components, Places
 from emvc.problem import RowProblem
-from emvc.spectral import leading_eigenvectors, n_vectors, thin_out
-
-ROUNDS = 3
-"""How often views are compared, each time by what is believed after the last."""
+from emvc.spectral import COMPONENTS, leading_eigenvectors, thin_out
 
 EVEN = 0.5
 """Probability that a row of an isolated group is wrong, as long as no other view was asked: the group may be damage, or
@@ -267,18 +265,14 @@ class Reference:
             joint = _fit_joint(squares, beliefs, settings, chains[-1])
         compared, agreement, contradicted = None, None, suspicion
         if settings.false_alarms is not None and n_views > 1:
-            number = min(n_vectors(settings.n_clusters, "diffusion"), max(n_samples // 3, 2))
+            number = min(max(settings.n_clusters, COMPONENTS), max(n_samples // 3, 2))
             states, scores = _find_components(states, n_samples, number)
-            for _ in range(ROUNDS):
-                compared = Places.fit(_embed(chains, beliefs, number), scores, beliefs)
-                found_places = compared.of(chains, scores, own, shown)
-                agreement = Agreement.fit(found_places, shown)
-                contradicted = agreement.wrong(found_places, shown, own, suspicion)
-                if not settings.limited:
-                    break
-                beliefs = settings.beliefs(shown, contradicted)
-                if joint is not None:
-                    joint = _fit_joint(squares, beliefs, settings, chains[-1])
+            compared = Places.fit(_embed(chains, beliefs, number), scores, beliefs)
+            agreement, ranks = Agreement.fit(compared.of(chains, scores, own, shown), shown)
+            contradicted = agreement.wrong(ranks, shown, suspicion)
+            before, beliefs = beliefs, settings.beliefs(shown, contradicted)
+            if has_joint and (before != beliefs).any():
+                joint = _fit_joint(squares, beliefs, settings, chains[-1])
         weights = _complete(chains, shown, beliefs, beliefs, has_joint)
         inner = kernels.rows.inner_products(chains[:n_views], weights[:n_views])
         usual = _usual_lengths(inner, weights[:n_views])
@@ -311,8 +305,8 @@ class Reference:
         suspicion = EVEN * screening.suspicious * shown
         contradicted = suspicion
         if self.agreement is not None and self.places is not None:
-            found_places = self.places.of(chains, scores, own, shown)
-            contradicted = self.agreement.wrong(found_places, shown, own, suspicion)
+            ranks = self.agreement.ranks(self.places.of(chains, scores, own, shown), shown, own)
+            contradicted = self.agreement.wrong(ranks, shown, suspicion)
         beliefs = settings.beliefs(shown, contradicted)
         weights = _complete(chains, shown, beliefs, self.beliefs, self.joint is not None)
         if self.joint is not None:

@@ -18,9 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from emvc._array import FloatArray
+from emvc._threads import by_rows, matmul
 from emvc._threads import gram as gram_matrix
-from emvc._threads import matmul
-from emvc.graphs import by_rows
 from emvc.solvers._split import gram_nuclear_norm
 
 _EXTRAPOLATED = 1.6  # times the length of a plain extrapolated projection
