@@ -165,3 +165,13 @@ def test_diffusion_embedding_weighs_eigenvectors():
     np.testing.assert_allclose(values, plain_values, atol=1e-10)
     expected = scale_rows(plain * diffusion_weights(values, 3))
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_samples_changes_no_start_of_kmeans(seed):
+    """Points without clusters, where every start ends somewhere else."""
+    points = np.random.default_rng(seed).standard_normal((200, 5))
+    order = np.random.default_rng(seed + 10).permutation(200)
+    one = cluster_embedding(points, 8, n_init=1, rng=np.random.default_rng(0))
+    other = cluster_embedding(points[order], 8, n_init=1, rng=np.random.default_rng(0))
+    np.testing.assert_array_equal(number_by_appearance(one[order]), other)

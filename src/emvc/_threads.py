@@ -26,7 +26,7 @@ _MOST_PARTS = 16
 _LEAST_ROWS = 250  # of a part of a product
 _SMALL_PRODUCT = 1e7  # multiplications below which threads do not pay
 _TASKS_PER_THREAD = 2  # so that a thread that was held up does not hold up all
-_ROWS_AT_ONCE = 64  # of `by_rows`
+_ROWS_AT_ONCE = 128  # of `by_rows`
 
 _wanted: ContextVar[int | None] = ContextVar("emvc_threads", default=None)
 
@@ -75,7 +75,7 @@ def _controller() -> ThreadpoolController:
 def _blas_threads() -> int:
     """Return the number of threads that BLAS would use, which environment variables and the user may have limited."""
     found = [library["num_threads"] for library in _controller().info() if library["user_api"] == "blas"]
-    return max(found, default=n_cores())
+    return min(max(found, default=n_cores()), n_cores())
 
 
 def n_cores() -> int:
@@ -91,7 +91,7 @@ def n_threads() -> int:
     wanted = _wanted.get()
     if wanted is None:
         wanted = _limiter.threads if _limiter.active else _blas_threads()
-    return max(1, min(wanted, n_cores()))
+    return max(1, wanted)
 
 
 @contextmanager
@@ -101,7 +101,7 @@ def use_threads(number: int | None = None) -> Iterator[None]:
         with _limiter():
             yield
         return
-    token = _wanted.set(number)
+    token = _wanted.set(min(number, n_cores()))
     try:
         with _controller().limit(limits=number, user_api="openmp"), use_threads():
             yield

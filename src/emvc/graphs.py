@@ -204,12 +204,12 @@ def column_ranges(view: View) -> tuple[FloatArray, FloatArray]:
     return view.min(axis=0), view.max(axis=0)
 
 
-def take_cells(view: View, samples: IntArray) -> View:
-    """Return rows whose cell in column j is that of ``samples[:, j]``, sparse if the view is."""
+def take_cells(view: View, samples: IntArray) -> FloatArray:
+    """Return rows whose cell in column j is that of ``samples[:, j]``."""
     if not scipy.sparse.issparse(view):
         return np.take_along_axis(view, samples, axis=0)
     columns = np.broadcast_to(np.arange(view.shape[1]), samples.shape)
-    return like(np.asarray(view[samples.ravel(), columns.ravel()]).reshape(samples.shape), view)
+    return np.asarray(view[samples.ravel(), columns.ravel()]).reshape(samples.shape)
 
 
 def _multiply(view: View, factors: FloatArray) -> View:

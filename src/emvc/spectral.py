@@ -206,7 +206,7 @@ def thin_out(matrix: FloatArray) -> Any:
 
 
 def leading_eigenvectors(
-    matrix: Any, n_components: int, *, pull: FloatArray | None = None, weight: float = 0.0, accuracy: float = 0.0
+    matrix: Any, n_components: int, *, pull: FloatArray | None = None, weight: float = 0.0
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return the eigenvectors of :math:`S + w WW'` with the largest eigenvalues, and these eigenvalues.
 
@@ -220,8 +220,6 @@ def leading_eigenvectors(
         W, columns whose span the result is drawn to.
     weight : float
         w.
-    accuracy : float
-        Relative accuracy of the eigenvalues, 0 for that of the machine.
     """
     if matrix is None:
         if pull is None:
@@ -235,11 +233,11 @@ def leading_eigenvectors(
         return np.asarray(image if pull is None else image + weight * (pull @ (v @ pull)))
 
     n = matrix.shape[0]
-    return _leading(apply, n, n_components, start=np.ones(n), accuracy=accuracy)
+    return _leading(apply, n, n_components, start=np.ones(n))
 
 
 def _leading(
-    apply: Callable[[FloatArray], FloatArray], n: int, n_components: int, *, start: FloatArray, accuracy: float = 0.0
+    apply: Callable[[FloatArray], FloatArray], n: int, n_components: int, *, start: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the leading eigenvectors of a symmetric operator with fixed signs, and their eigenvalues, decreasing.
 
@@ -251,7 +249,7 @@ def _leading(
         values, vectors = _leading_dense(apply, n, n_components)
     else:
         try:
-            values, vectors = _lanczos(apply, n, n_components, start, maxiter=_RESTARTS, tol=accuracy)
+            values, vectors = _lanczos(apply, n, n_components, start, maxiter=_RESTARTS)
         except ArpackNoConvergence:
             if n <= _DENSE_RESORT:
                 values, vectors = _leading_dense(apply, n, n_components)
@@ -310,29 +308,35 @@ def cluster_embedding(
     weights: FloatArray | None = None,
 ) -> IntArray:
     """Run k-means with ``n_init`` starts and number the clusters in the order in which they appear."""
-    return number_by_appearance(_kmeans(embedding, n_clusters, n_init, rng, weights).labels_)
+    return number_by_appearance(_kmeans(embedding, n_clusters, n_init, rng, weights)[0])
 
 
 def kmeans_centers(embedding: FloatArray, n_clusters: int, *, n_init: int = 20, rng: np.random.Generator) -> FloatArray:
     """Run k-means with ``n_init`` starts and return the centres of the clusters."""
-    return np.asarray(_kmeans(embedding, n_clusters, n_init, rng, None).cluster_centers_)
+    return _kmeans(embedding, n_clusters, n_init, rng, None)[1]
 
 
 def _kmeans(
     embedding: FloatArray, n_clusters: int, n_init: int, rng: np.random.Generator, weights: FloatArray | None
-) -> KMeans:
+) -> tuple[IntArray, FloatArray]:
+    """Return labels and centres; samples are sorted by where they lie, so that their order changes no start."""
     seed = int(rng.integers(2**31 - 1))
     start: Any = "k-means++"
-    if isinstance(embedding, np.ndarray):
-        starts = iter(kernels.seeding.seed(embedding, n_clusters, n_init, np.random.default_rng(seed), weights))
+    order = np.argsort(embedding @ np.cos(np.arange(embedding.shape[1])), kind="stable")
+    points, weights = embedding[order], None if weights is None else weights[order]
+    if isinstance(points, np.ndarray):
+        starts = iter(kernels.seeding.seed(points, n_clusters, n_init, np.random.default_rng(seed), weights))
 
         def start(points: FloatArray, n_clusters: int, random_state: Any) -> FloatArray:
             del n_clusters, random_state
             return np.asarray(points[next(starts)])
 
     means = KMeans(n_clusters, init=start, n_init=n_init, random_state=seed)
-    with threads_for_openmp(embedding.size, least=_MANY_ENTRIES):
-        return means.fit(embedding, sample_weight=weights)
+    with threads_for_openmp(points.size, least=_MANY_ENTRIES):
+        means.fit(points, sample_weight=weights)
+    labels = np.empty(len(order), dtype=means.labels_.dtype)
+    labels[order] = means.labels_
+    return labels, np.asarray(means.cluster_centers_)
 
 
 def number_by_appearance(labels: IntArray) -> IntArray:

@@ -36,7 +36,7 @@ def judge(places, shown=None, suspicion=None):
 
 def members_ranks(own, others):
     everybody = np.arange(len(own))
-    return Comparison.fit(own, others, everybody)[1]
+    return Comparison.fit(scale_rows(own), scale_rows(others), everybody)[1]
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -58,8 +58,8 @@ def test_falling_density(ties, rng):
 
 def test_ranks_equal_literal_loops():
     (own, others), _ = make_places(n_views=2, n_samples=30)
-    comparison, _ = Comparison.fit(own, others, np.arange(20))
     own, others = scale_rows(own), scale_rows(others)
+    comparison, _ = Comparison.fit(own, others, np.arange(20))
 
     def closeness(i, j):
         """How much more similar j is to i than to everybody."""
@@ -87,7 +87,9 @@ def test_share_of_a_pair_is_estimated():
     for seed in range(20):
         (own, others), rng = make_places(seed, 2)
         rows = rng.choice(N_SAMPLES, 60, replace=False)
-        shares.append(Comparison.fit(mismatch(own, rows), others, np.arange(N_SAMPLES))[0].share)
+        shares.append(
+            Comparison.fit(scale_rows(mismatch(own, rows)), scale_rows(others), np.arange(N_SAMPLES))[0].share
+        )
     assert np.mean(shares) == pytest.approx(0.2, abs=0.03)
 
 

@@ -68,14 +68,14 @@ class Comparison:
 
     @classmethod
     def fit(cls, own: FloatArray, others: FloatArray, members: IntArray) -> tuple[Comparison, FloatArray]:
-        """Compare the places of the members by two views; return their ranks as well."""
-        unit_own, unit_others = scale_rows(own[members]), scale_rows(others[members])
-        bare = cls(members, unit_others, unit_own.mean(axis=0), np.ones(1), np.ones(1), 0.0)
-        p = bare.ranks(unit_own, unit_others, np.arange(len(members)))
+        """Compare the places, of length one, of the members by two views; return their ranks as well."""
+        own, others = own[members], others[members]
+        bare = cls(members, others, own.mean(axis=0), np.ones(1), np.ones(1), 0.0)
+        p = bare.ranks(own, others, np.arange(len(members)))
         ends, slopes = falling_density(p)
         least = 1.0 / len(p)
         share = float(np.clip(2.0 * np.mean(p > 0.5), least, 1.0 - least))
-        return cls(members, unit_others, bare.popularity, ends, slopes, share), p
+        return cls(members, others, bare.popularity, ends, slopes, share), p
 
     def ranks(self, own: FloatArray, others: FloatArray, position: IntArray) -> FloatArray:
         """Return the share of members that are closer to each of some samples than the sample itself.
@@ -152,11 +152,12 @@ class Agreement:
             What the views show.
         """
         n_views = shown.shape[1]
+        units = [scale_rows(part) for part in places]
         comparisons, ranks = {}, {}
         for k, other in itertools.permutations(range(n_views), 2):
             members = np.flatnonzero(shown[:, k] & shown[:, other])
             if len(members) >= _LEAST_PAIRS:
-                comparisons[k, other], ranks[k, other] = Comparison.fit(places[k], places[other], members)
+                comparisons[k, other], ranks[k, other] = Comparison.fit(units[k], units[other], members)
         return cls(comparisons, _wrong_shares(comparisons, n_views, len(shown))), ranks
 
     def ranks(self, places: Sequence[FloatArray], shown: BoolArray, own: IntArray) -> Ranks:

@@ -97,7 +97,7 @@ class Isolation:
         reference = scaling.apply(view)
         bare = cls(scaling, reference, min(NEIGHBOR, n_samples - 1))
         scores = _log(graphs.kth_squared_distance(reference, bare.neighbor))
-        made = [bare._scores(rows) for rows in _made_up(view)]
+        made = np.split(bare._scores(_made_up(view)), 2)
         known = [part[np.isfinite(part)] for part in (scores, *made)]
         if not all(len(part) for part in known):
             return bare, np.zeros((2, n_samples))  # the samples, or all features, are equal
@@ -162,14 +162,14 @@ def _moments(scores: FloatArray, weights: FloatArray | None = None) -> tuple[flo
     return center, max(spread, _LEAST_SPREAD)
 
 
-def _made_up(view: View) -> tuple[View, View]:
-    """Return rows of cells drawn uniformly from the ranges of the columns, and rows of cells of other samples."""
+def _made_up(view: View) -> View:
+    """Return rows of cells drawn uniformly from the ranges of the columns, and as many of cells of other samples."""
     rng = np.random.default_rng(0)
     n_samples, n_features = view.shape
     shape = (min(_MADE_UP, n_samples), n_features)
     low, high = graphs.column_ranges(view)
-    ruined = graphs.like(rng.uniform(low, high, shape), view)
-    return ruined, graphs.take_cells(view, rng.integers(0, n_samples, shape))
+    ruined = rng.uniform(low, high, shape)
+    return graphs.like(np.vstack([ruined, graphs.take_cells(view, rng.integers(0, n_samples, shape))]), view)
 
 
 def _log(squares: FloatArray) -> FloatArray:

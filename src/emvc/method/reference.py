@@ -43,7 +43,6 @@ a sparse cluster."""
 
 _LEAST_BELIEF = 1e-3
 _MOST_ODDS = 1e6
-_ACCURACY = 1e-4  # of the embedding in which views are compared
 
 Affinity = Callable[[View, str, int], FloatArray]
 
@@ -448,7 +447,7 @@ def _embed(chains: FloatArray, beliefs: FloatArray, number: int) -> FloatArray:
     root = 1.0 / np.sqrt(np.where(degree > 0, degree, 1.0))
     mean *= root[:, None].astype(mean.dtype)
     mean *= root.astype(mean.dtype)
-    vectors, values = leading_eigenvectors(thin_out(mean), number, accuracy=_ACCURACY)
+    vectors, values = leading_eigenvectors(thin_out(mean), number)
     return np.asarray(root[:, None] * vectors * np.clip(values, 0.0, 1.0))
 
 
