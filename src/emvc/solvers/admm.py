@@ -84,6 +84,12 @@ class SplitState:
     """Checks since then."""
 
     @property
+    def arrays(self) -> dict[str, Any]:
+        """What the kernels take besides the transitions, by name."""
+        found = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "thresholds"}
+        return {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
+
+    @property
     def low_rank_weight(self) -> float:
         """Penalty on the distance to the low-rank copy over the penalty on the distance to every other copy."""
         return float(max(1, self.n_error_copies))
@@ -97,16 +103,12 @@ class SplitState:
 
 
 class Sums(NamedTuple):
-    """Sums over the data at a candidate."""
+    """Penalty on the errors of a candidate, dual bound, squared constraint residual and norm of scaled multipliers."""
 
     penalty: float
-    """On the errors of the candidate."""
     bound: float
-    """Dual bound, if Z is as short as presumed."""
     residual: float
-    """Squared constraint residual."""
     square: float
-    """Squared norm of the scaled multipliers, in the same metric."""
 
 
 State = TypeVar("State", bound=SplitState)
@@ -184,25 +186,19 @@ class SplitSolver(Generic[State]):
     def check(self, problem: Decomposition, state: State) -> Check:
         """Measure the gap, prove it when it is small enough, and balance the penalty."""
         problem, penalty = _current(problem, state), state.penalty
-        found = candidate(state.low_rank, state.spectrum)
-        sums = self._evaluate(problem, state, found.matrix)
-        objective = found.nuclear_norm + sums.penalty
+        matrix, nuclear_norm = candidate(state.low_rank, state.spectrum)
+        sums = self._evaluate(problem, state, matrix)
+        objective = nuclear_norm + sums.penalty
         gap = relative_gap(objective, max(state.bound, sums.bound))
         if gap <= self.tol:
-            self._prove(problem, state, found.matrix)
+            self._prove(problem, state, matrix)
             gap = relative_gap(objective, state.bound)
         elif state.penalty_changes < self.max_penalty_changes:
             self._balance(state, sums)
-        if gap > self.tol:
+        done = Status.CONVERGED if gap <= self.tol else None
+        if done is None:
             _watch_precision(problem, state, gap)
-        return Check(
-            objective=objective,
-            gap=gap,
-            residual=math.sqrt(sums.residual),
-            rank=state.spectrum.rank,
-            penalty=penalty,
-            done=Status.CONVERGED if gap <= self.tol else None,
-        )
+        return Check(objective, gap, math.sqrt(sums.residual), state.spectrum.rank, penalty, done)
 
     def _prove(self, problem: Decomposition, state: State, matrix: FloatArray) -> None:
         """Raise the proven bound; if Z turns out to be too long, the next thresholding step is exact."""
@@ -228,7 +224,7 @@ class SplitSolver(Generic[State]):
 
     def finish(self, problem: Decomposition, state: State) -> Certificate:
         """Return the feasible consensus with its exact objective and a proven bound."""
-        matrix = candidate(state.low_rank, state.spectrum).matrix
+        matrix, _ = candidate(state.low_rank, state.spectrum)
         self._prove(_current(problem, state), state, matrix)
         consensus = matrix.astype(np.float64)
         consensus /= consensus.sum(axis=1, keepdims=True)
@@ -243,13 +239,8 @@ class ADMMState(SplitState):
     row_scale: FloatArray
     column_points: FloatArray
     column_scale: FloatArray
-    observed: tuple[FloatArray, FloatArray]
-
-    @property
-    def arrays(self) -> Any:
-        """The arrays in the order in which the kernels take them, after the transitions."""
-        points = self.row_points, self.row_scale, self.column_points, self.column_scale
-        return self.consensus, self.low_rank_point, self.low_rank, *points, *self.observed
+    observed_rows: FloatArray
+    observed_columns: FloatArray
 
 
 @dataclass(frozen=True)
@@ -268,15 +259,16 @@ class ADMM(SplitSolver[ADMMState]):
             row_scale=np.ones((n_rows, n_samples)),
             column_points=problem.transitions[:n_columns] - mean,
             column_scale=np.ones((n_columns, n_states)),
-            observed=problem.masks,
+            observed_rows=problem.masks[0],
+            observed_columns=problem.masks[1],
             **self._start(problem, mean, n_error_copies=n_rows + n_columns, weight=max(problem.beta, problem.lam)),
         )
 
     def _sweep(self, problem: Problem, state: ADMMState) -> float:
         return kernels.fused.sweep(
             problem.transitions,
-            *state.arrays,
-            state.thresholds,
+            **state.arrays,
+            thresholds=state.thresholds,
             row_steps=problem.beta * problem.weights / state.penalty,
             column_steps=problem.lam * problem.weights / state.penalty,
             relaxation=self.relaxation,
@@ -288,8 +280,8 @@ class ADMM(SplitSolver[ADMMState]):
     ) -> Sums:
         sums = kernels.fused.evaluate(
             problem.transitions,
-            *state.arrays,
-            matrix,
+            **state.arrays,
+            candidate=matrix,
             row_limits=problem.beta * problem.weights / state.penalty,
             low_rank_weight=state.low_rank_weight,
             norm=norm,
@@ -307,7 +299,7 @@ class ADMM(SplitSolver[ADMMState]):
         return problem.dual_bound(state.low_rank_multiplier / norm, rows, columns, low_rank_norm=1.0)
 
     def _rescale(self, state: ADMMState, ratio: float) -> None:
-        rows, columns = state.observed
+        rows, columns = state.observed_rows, state.observed_columns
         for k, scale in enumerate(state.row_scale):
             state.row_points[k] *= 1.0 - (1.0 - ratio) * np.outer(rows[k] * (1.0 - scale), columns[k])
         for k, scale in enumerate(state.column_scale):
@@ -327,7 +319,5 @@ def _watch_precision(problem: Any, state: SplitState, gap: float) -> None:
     if state.idle < _PATIENCE or problem.transitions.dtype == np.float64:
         return
     state.precise = replace(problem, transitions=problem.transitions.astype(np.float64))
-    for field in fields(state):
-        value = getattr(state, field.name)
-        if isinstance(value, np.ndarray):
-            setattr(state, field.name, value.astype(np.float64))
+    for name, value in state.arrays.items():
+        setattr(state, name, value.astype(np.float64))

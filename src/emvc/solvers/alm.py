@@ -136,10 +136,11 @@ class ALM:
         """Start from zeros and random errors, as printed."""
         errors = rng.random(problem.transitions.shape)
         row_norm, column_norm = row_norms(errors), column_norms(errors)
+        consensus, low_rank_point, low_rank = np.zeros((3, *problem.shape))
         return ALMState(
-            consensus=np.zeros(problem.shape),
-            low_rank_point=np.zeros(problem.shape),
-            low_rank=np.zeros(problem.shape),
+            consensus,
+            low_rank_point,
+            low_rank,
             points=errors,
             shrinkage=Shrinkage(0.0, np.zeros_like(row_norm), np.zeros_like(column_norm)),
             row_norms=row_norm,
@@ -184,23 +185,14 @@ class ALM:
     def check(self, problem: Decomposition, state: ALMState) -> Check:
         """Apply the stopping rule."""
         state.last_objective = state.objective
-        by_objective = self.stop == "objective"
-        state.objective = (
-            NuclearNorm().value(state.consensus) if by_objective else state.spectrum.nuclear_norm
-        ) + self._penalty(problem, state)
-        done = None
+        by_objective, done = self.stop == "objective", None
+        norm = NuclearNorm().value(state.consensus) if by_objective else state.spectrum.nuclear_norm
+        state.objective = norm + self._penalty(problem, state)
         if state.residual <= self.tol:
             done = Status.CONVERGED
         elif by_objective and not state.last_objective - state.objective > self.tol:
             done = Status.STALLED
-        return Check(
-            objective=state.objective,
-            gap=math.nan,
-            residual=state.residual,
-            rank=state.spectrum.rank,
-            penalty=state.last_penalty,
-            done=done,
-        )
+        return Check(state.objective, math.nan, state.residual, state.spectrum.rank, state.last_penalty, done)
 
     def finish(self, problem: Any, state: ALMState) -> Certificate:
         """Judge the result by the best of several dual bounds (`_bounds`)."""
@@ -212,24 +204,10 @@ class ALM:
     def _bounds(self, problem: Any, state: ALMState, low_rank: FloatArray) -> Iterator[float]:
         """Yield dual bounds of subgradients at the errors, and of the run's own multipliers, divided by weight."""
         weights, total = problem.weights[:, None], problem.beta + problem.lam
-        beta, lam, share = problem.beta * weights, problem.lam * weights, problem.beta / total if total else 0.0
-        errors = problem.errors(state.consensus)
-        row, column = self._norms(errors)
-        yield _scaled_bound(problem, low_rank, errors, beta / row, lam / column)
-        own = problem.observed_part(state.multipliers)
-        row, column = self._norms(own)
-        yield _scaled_bound(
-            problem, low_rank, own, -np.minimum(share, beta / row), -np.minimum(1.0 - share, lam / column)
-        )
-
-    def _norms(self, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return row and column norms, none below the floor."""
-        return np.maximum(row_norms(matrices), self.floor), np.maximum(column_norms(matrices), self.floor)
-
-
-def _scaled_bound(
-    problem: Any, low_rank: FloatArray, matrices: FloatArray, rows: FloatArray, columns: FloatArray
-) -> float:
-    """Return the dual bound of matrices times factors of their rows, and times factors of their columns."""
-    multipliers = matrices * rows[:, :, None], matrices * columns[:, None, :]
-    return float(problem.dual_bound(low_rank, *multipliers, low_rank_norm=1.0))
+        share = problem.beta / total if total else 0.0
+        own = problem.observed_part(-state.multipliers)
+        for matrices, most in ((problem.errors(state.consensus), (math.inf, math.inf)), (own, (share, 1.0 - share))):
+            row, column = (np.maximum(norms(matrices), self.floor) for norms in (row_norms, column_norms))
+            rows = matrices * np.minimum(most[0], problem.beta * weights / row)[:, :, None]
+            columns = matrices * np.minimum(most[1], problem.lam * weights / column)[:, None, :]
+            yield problem.dual_bound(low_rank, rows, columns, low_rank_norm=1.0)

@@ -67,16 +67,11 @@ class Certificate:
         return relative_gap(self.objective, self.bound)
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A row-stochastic matrix and a bound on its nuclear norm."""
+def candidate(low_rank: FloatArray, spectrum: Thresholded) -> tuple[FloatArray, float]:
+    """Return a row-stochastic matrix near the low-rank copy, and a bound on its nuclear norm.
 
-    matrix: FloatArray
-    nuclear_norm: float
-
-
-def candidate(low_rank: FloatArray, spectrum: Thresholded) -> Candidate:
-    """Return a row-stochastic matrix near the low-rank copy, given its singular values and right vectors."""
+    The singular values of the copy and their right vectors are in ``spectrum``.
+    """
     nuclear_norm, coordinates = spectrum.nuclear_norm, polish(low_rank, spectrum.right)
     if coordinates is not None:
         low_rank = matmul(coordinates, spectrum.right.T)
@@ -85,7 +80,8 @@ def candidate(low_rank: FloatArray, spectrum: Thresholded) -> Candidate:
     shifts = np.zeros(len(low_rank))
     matrix = kernels.fused.project_simplex(low_rank, shifts)
     clipped = row_norms(matrix - low_rank + shifts[:, None]).sum()
-    return Candidate(matrix, nuclear_norm + math.sqrt(matrix.shape[1]) * float(np.linalg.norm(shifts)) + float(clipped))
+    nuclear_norm += math.sqrt(matrix.shape[1]) * float(np.linalg.norm(shifts)) + float(clipped)
+    return matrix, nuclear_norm
 
 
 def polish(low_rank: FloatArray, right: FloatArray) -> FloatArray | None:
@@ -107,17 +103,17 @@ def polish(low_rank: FloatArray, right: FloatArray) -> FloatArray | None:
 
 
 def norm_bound(matrix: FloatArray, least: float) -> float:
-    """Return a proven bound on the largest singular value: one, one plus ``least``, or more, each time twice as much.
+    """Return a proven bound on the largest singular value: one plus ``least``, or more, each time four times as much.
 
-    Rounding of the factorisation is allowed for.
+    Rounding of the factorisation is allowed for. The bound is far from tight where the norm is far above one.
     """
     squares = gram(matrix.astype(np.float64))
     rounding = 4.0 * len(squares) * float(np.finfo(np.float64).eps)
-    excess = 0.0
+    excess = max(least, rounding)
     while excess < 1.0:
-        bound = (1.0 + excess) * (1.0 + rounding)
-        shifted = np.diag(np.full(len(squares), bound**2)) - squares
-        if scipy.linalg.lapack.dpotrf(shifted, overwrite_a=True)[1] == 0:
-            return bound
-        excess = max(least, rounding, 2.0 * excess)
+        shifted = -squares
+        np.fill_diagonal(shifted, (1.0 + excess) ** 2 - np.diag(squares))
+        if scipy.linalg.lapack.dpotrf(shifted.T, overwrite_a=True, clean=False)[1] == 0:
+            return (1.0 + excess) * (1.0 + rounding)
+        excess *= 4.0
     return float(np.linalg.norm(matrix))

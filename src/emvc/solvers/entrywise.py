@@ -35,11 +35,6 @@ class EntrywiseState(SplitState):
     points: FloatArray
     step: float
 
-    @property
-    def arrays(self) -> Any:
-        """The arrays in the order in which the kernels take them, after the transitions."""
-        return self.consensus, self.low_rank_point, self.low_rank, self.points
-
 
 @dataclass(frozen=True)
 class EntrywiseADMM(SplitSolver[EntrywiseState]):
@@ -55,8 +50,8 @@ class EntrywiseADMM(SplitSolver[EntrywiseState]):
     def _sweep(self, problem: EntrywiseProblem, state: EntrywiseState) -> float:
         change = kernels.fused.entrywise_sweep(
             problem.transitions,
-            *state.arrays,
-            state.thresholds,
+            **state.arrays,
+            thresholds=state.thresholds,
             step=state.step,
             relaxation=self.relaxation,
             low_rank_weight=state.low_rank_weight,
@@ -66,7 +61,11 @@ class EntrywiseADMM(SplitSolver[EntrywiseState]):
 
     def _evaluate(self, problem: EntrywiseProblem, state: EntrywiseState, matrix: FloatArray) -> Sums:
         sums = kernels.fused.entrywise_evaluate(
-            problem.transitions, *state.arrays, matrix, step=state.step, low_rank_weight=state.low_rank_weight
+            problem.transitions,
+            **state.arrays,
+            candidate=matrix,
+            step=state.step,
+            low_rank_weight=state.low_rank_weight,
         )
         return Sums(problem.lam * sums.total, state.penalty * sums.bound, sums.residual, sums.square)
 

@@ -24,7 +24,7 @@ from emvc._array import FloatArray
 from emvc._linalg import largest_eigenpairs
 from emvc._threads import gram, matmul, threads_for_blas
 
-_GUARD, _GUARD_SHARE = 8, 0.25  # vectors beyond the rank: at least so many, and so many per rank
+_GUARD, _GUARD_SHARE = 8, 0.5  # vectors beyond the rank: at least so many, and so many per rank
 _WIDEST = 0.25  # share of the columns beyond which a block costs as much as the Gram matrix
 LARGE = 400  # from this size on several threads pay for eigenvalues
 
