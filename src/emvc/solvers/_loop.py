@@ -106,23 +106,18 @@ class Solver(Protocol[State]):
     @property
     def check_every(self) -> int:
         """Iterations between two checks."""
-        ...
 
     def init(self, problem: Problem, rng: np.random.Generator) -> State:
         """Return the first state."""
-        ...
 
     def step(self, problem: Problem, state: State) -> State:
         """Return the next state; the old one may be overwritten."""
-        ...
 
     def check(self, problem: Problem, state: State) -> Check:
         """Measure the state and decide whether to stop."""
-        ...
 
     def finish(self, problem: Problem, state: State) -> Certificate:
         """Return consensus, objective and bound of the final state."""
-        ...
 
 
 def run(

@@ -70,6 +70,8 @@ class SplitState:
     """Of the low-rank copy."""
     penalty: float
     n_error_copies: int
+    low_rank_weight: float
+    """Penalty on the distance to the low-rank copy over the penalty on the distance to every other copy."""
     change: float = math.inf
     """Squared change of the consensus in the last step."""
     penalty_changes: int = 0
@@ -88,11 +90,6 @@ class SplitState:
         """What the kernels take besides the transitions, by name."""
         found = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "thresholds"}
         return {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
-
-    @property
-    def low_rank_weight(self) -> float:
-        """Penalty on the distance to the low-rank copy over the penalty on the distance to every other copy."""
-        return float(max(1, self.n_error_copies))
 
     @property
     def low_rank_multiplier(self) -> FloatArray:
@@ -157,6 +154,7 @@ class SplitSolver(Generic[State]):
             "spectrum": Thresholded(np.empty(0), np.empty((problem.shape[1], 0))),
             "penalty": self.penalty * max(math.sqrt(max(weight, _LEAST_WEIGHT)), weight),
             "n_error_copies": n_error_copies,
+            "low_rank_weight": float(max(1, n_error_copies)),
         }
 
     def _sweep(self, problem: Any, state: State) -> float:
@@ -177,7 +175,7 @@ class SplitSolver(Generic[State]):
 
     def step(self, problem: Decomposition, state: State) -> State:
         """Do one iteration in place."""
-        state.change = self._sweep(_current(problem, state), state)
+        state.change = self._sweep(state.precise or problem, state)
         step = 1.0 / (state.penalty * state.low_rank_weight)
         state.spectrum = state.svt(state.low_rank_point, step, out=state.low_rank)
         state.proven = False
@@ -185,7 +183,7 @@ class SplitSolver(Generic[State]):
 
     def check(self, problem: Decomposition, state: State) -> Check:
         """Measure the gap, prove it when it is small enough, and balance the penalty."""
-        problem, penalty = _current(problem, state), state.penalty
+        problem, penalty = state.precise or problem, state.penalty
         matrix, nuclear_norm = candidate(state.low_rank, state.spectrum)
         sums = self._evaluate(problem, state, matrix)
         objective = nuclear_norm + sums.penalty
@@ -225,7 +223,7 @@ class SplitSolver(Generic[State]):
     def finish(self, problem: Decomposition, state: State) -> Certificate:
         """Return the feasible consensus with its exact objective and a proven bound."""
         matrix, _ = candidate(state.low_rank, state.spectrum)
-        self._prove(_current(problem, state), state, matrix)
+        self._prove(state.precise or problem, state, matrix)
         consensus = matrix.astype(np.float64)
         consensus /= consensus.sum(axis=1, keepdims=True)
         return Certificate.of(problem, consensus, state.bound, state.spectrum.rank)
@@ -265,28 +263,20 @@ class ADMM(SplitSolver[ADMMState]):
         )
 
     def _sweep(self, problem: Problem, state: ADMMState) -> float:
+        row_steps, column_steps = (weight * problem.weights / state.penalty for weight in (problem.beta, problem.lam))
         return kernels.fused.sweep(
-            problem.transitions,
-            **state.arrays,
-            thresholds=state.thresholds,
-            row_steps=problem.beta * problem.weights / state.penalty,
-            column_steps=problem.lam * problem.weights / state.penalty,
-            relaxation=self.relaxation,
-            low_rank_weight=state.low_rank_weight,
-        )
+            problem.transitions, **state.arrays, thresholds=state.thresholds, row_steps=row_steps,
+            column_steps=column_steps, relaxation=self.relaxation, low_rank_weight=state.low_rank_weight,
+        )  # fmt: skip
 
     def _evaluate(
         self, problem: Problem, state: ADMMState, matrix: FloatArray, norm: float = 1.0, rows: FloatArray | None = None
     ) -> Sums:
+        limits = problem.beta * problem.weights / state.penalty
         sums = kernels.fused.evaluate(
-            problem.transitions,
-            **state.arrays,
-            candidate=matrix,
-            row_limits=problem.beta * problem.weights / state.penalty,
-            low_rank_weight=state.low_rank_weight,
-            norm=norm,
-            multipliers=rows,
-        )
+            problem.transitions, **state.arrays, candidate=matrix, row_limits=limits,
+            low_rank_weight=state.low_rank_weight, norm=norm, multipliers=rows,
+        )  # fmt: skip
         groups = problem.beta * sums.row_norms.sum(axis=1) + problem.lam * sums.column_norms.sum(axis=1)
         return Sums(float(problem.weights @ groups), state.penalty * sums.bound, sums.residual, sums.square)
 
@@ -306,11 +296,6 @@ class ADMM(SplitSolver[ADMMState]):
             state.column_points[k] *= 1.0 - (1.0 - ratio) * np.outer(rows[k], columns[k] * (1.0 - scale))
         state.row_scale /= state.row_scale + ratio * (1.0 - state.row_scale)
         state.column_scale /= state.column_scale + ratio * (1.0 - state.column_scale)
-
-
-def _current(problem: Any, state: SplitState) -> Any:
-    """Return the problem in the precision of the state."""
-    return problem if state.precise is None else state.precise
 
 
 def _watch_precision(problem: Any, state: SplitState, gap: float) -> None:

@@ -73,7 +73,6 @@ class ALMState:
     total: float = math.inf
     residual: float = math.inf
     objective: float = math.inf
-    last_objective: float = math.inf
 
     @property
     def errors(self) -> FloatArray:
@@ -87,10 +86,7 @@ class ALMState:
     @property
     def multipliers(self) -> FloatArray:
         """The multipliers Y_k of the views."""
-        multipliers = self.errors
-        multipliers -= self.points
-        multipliers *= self.last_penalty
-        return multipliers
+        return np.asarray(self.last_penalty * (self.errors - self.points))
 
     @property
     def low_rank_multiplier(self) -> FloatArray:
@@ -136,11 +132,10 @@ class ALM:
         """Start from zeros and random errors, as printed."""
         errors = rng.random(problem.transitions.shape)
         row_norm, column_norm = row_norms(errors), column_norms(errors)
-        consensus, low_rank_point, low_rank = np.zeros((3, *problem.shape))
         return ALMState(
-            consensus,
-            low_rank_point,
-            low_rank,
+            consensus=np.zeros(problem.shape),
+            low_rank_point=np.zeros(problem.shape),
+            low_rank=np.zeros(problem.shape),
             points=errors,
             shrinkage=Shrinkage(0.0, np.zeros_like(row_norm), np.zeros_like(column_norm)),
             row_norms=row_norm,
@@ -184,13 +179,12 @@ class ALM:
 
     def check(self, problem: Decomposition, state: ALMState) -> Check:
         """Apply the stopping rule."""
-        state.last_objective = state.objective
         by_objective, done = self.stop == "objective", None
         norm = NuclearNorm().value(state.consensus) if by_objective else state.spectrum.nuclear_norm
-        state.objective = norm + self._penalty(problem, state)
+        last, state.objective = state.objective, norm + self._penalty(problem, state)
         if state.residual <= self.tol:
             done = Status.CONVERGED
-        elif by_objective and not state.last_objective - state.objective > self.tol:
+        elif by_objective and not last - state.objective > self.tol:
             done = Status.STALLED
         return Check(state.objective, math.nan, state.residual, state.spectrum.rank, state.last_penalty, done)
 

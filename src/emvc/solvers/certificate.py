@@ -30,7 +30,7 @@ from emvc.problem import Decomposition, relative_gap
 from emvc.solvers.svt import LARGE, Thresholded
 
 _POLISHING_STEPS = 2
-_LONGEST = 50.0  # most extrapolation
+_LONGEST = 7.0  # most extrapolation, squared: where all of d is outside of the row space
 _LEAST_SUM = 0.5  # rows that sum to less cannot be scaled
 
 
@@ -96,9 +96,9 @@ def polish(low_rank: FloatArray, right: FloatArray) -> FloatArray | None:
         if step < _POLISHING_STEPS:
             negative = np.minimum(matmul(coordinates, right.T), 0.0)
             move = matmul(negative, right)
-            squares = (np.einsum("ij,ij->i", x, x) for x in (negative, move))
-            ratio = next(squares) / np.maximum(next(squares), np.finfo(right.dtype).tiny)
-            coordinates -= np.minimum(ratio, _LONGEST)[:, None] * move
+            length, tiny = row_norms(negative), np.finfo(right.dtype).tiny
+            ratio = length / np.maximum(row_norms(move), length / _LONGEST + tiny)
+            coordinates -= ratio[:, None] ** 2 * move
     return coordinates
 
 

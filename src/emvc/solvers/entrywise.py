@@ -49,24 +49,17 @@ class EntrywiseADMM(SplitSolver[EntrywiseState]):
 
     def _sweep(self, problem: EntrywiseProblem, state: EntrywiseState) -> float:
         change = kernels.fused.entrywise_sweep(
-            problem.transitions,
-            **state.arrays,
-            thresholds=state.thresholds,
-            step=state.step,
-            relaxation=self.relaxation,
-            low_rank_weight=state.low_rank_weight,
-        )
+            problem.transitions, **state.arrays, thresholds=state.thresholds, step=state.step,
+            relaxation=self.relaxation, low_rank_weight=state.low_rank_weight,
+        )  # fmt: skip
         state.step = problem.lam / state.penalty
         return change
 
     def _evaluate(self, problem: EntrywiseProblem, state: EntrywiseState, matrix: FloatArray) -> Sums:
         sums = kernels.fused.entrywise_evaluate(
-            problem.transitions,
-            **state.arrays,
-            candidate=matrix,
-            step=state.step,
+            problem.transitions, **state.arrays, candidate=matrix, step=state.step,
             low_rank_weight=state.low_rank_weight,
-        )
+        )  # fmt: skip
         return Sums(problem.lam * sums.total, state.penalty * sums.bound, sums.residual, sums.square)
 
     def _dual_bound(self, problem: EntrywiseProblem, state: EntrywiseState, matrix: FloatArray, norm: float) -> float:
