@@ -53,6 +53,19 @@ def test_a_rank_that_grows_slowly_is_followed_within_the_guard(rng):
         np.testing.assert_allclose(out, NuclearNorm().prox(matrix, 1.0), atol=1e-8)
 
 
+def test_a_block_is_accurate_where_the_spectrum_is_dense_around_the_threshold():
+    excess = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        matrix = with_values(rng, np.r_[np.linspace(1.4, 0.8, 60), np.full(340, 0.3)])
+        operator, out = SingularValueThreshold(), np.empty_like(matrix)
+        for _ in range(6):
+            operator(matrix, 1.0, out)
+            last, matrix = matrix, matrix + 0.003 * rng.standard_normal(matrix.shape)
+        excess.append(np.linalg.norm(last - out, 2) - 1.0)
+    assert 0.0 < np.mean(excess) < 1.5e-3
+
+
 @pytest.mark.parametrize("threshold", [1e-3, 1.0, 30.0])
 def test_exact_means_exact(threshold, rng):
     operator, out = SingularValueThreshold(exact=True), np.empty((90, 90))

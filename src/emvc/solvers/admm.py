@@ -50,7 +50,6 @@ from emvc.solvers._loop import Check, Status
 from emvc.solvers.certificate import Certificate, candidate, norm_bound
 from emvc.solvers.svt import SingularValueThreshold, Thresholded
 
-_LEAST_WEIGHT = 5e-3  # for the first penalty: with smaller weights the nuclear norm decides everything
 _IMBALANCE = 5.0  # residuals this far apart change the penalty
 _SPARE = 0.1  # share of the tolerance that Z may be too long by at the first attempt to prove it
 _PATIENCE = 4  # single precision is too coarse if the gap has not fallen in so many checks
@@ -120,7 +119,7 @@ class SplitSolver(Generic[State]):
     tol : float
         Relative duality gap at which to stop.
     penalty : float
-        First penalty over the square root of the largest weight of the errors.
+        First penalty over the square root of the largest weight of the errors, or over the weight if that is above one.
     relaxation : float
         Over-relaxation; 1 is plain ADMM.
     check_every : int
@@ -152,7 +151,7 @@ class SplitSolver(Generic[State]):
             "thresholds": np.zeros(problem.shape[0]),
             "svt": SingularValueThreshold(),
             "spectrum": Thresholded(np.empty(0), np.empty((problem.shape[1], 0))),
-            "penalty": self.penalty * max(math.sqrt(max(weight, _LEAST_WEIGHT)), weight),
+            "penalty": self.penalty * max(math.sqrt(max(weight, 1.0 / problem.shape[1])), weight),
             "n_error_copies": n_error_copies,
             "low_rank_weight": float(max(1, n_error_copies)),
         }

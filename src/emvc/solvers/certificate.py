@@ -5,7 +5,8 @@ X. Projection adds a matrix of full rank, whose nuclear norm would be most of th
 accurate. So Q is *polished* first: with :math:`Q = AB'`, B orthonormal, rows a of A are scaled to sum one, and move by
 :math:`\alpha B'd` to lose their negative part d as far as the row space can. Since most of d is outside of the row
 space, :math:`\alpha = 1` (alternating projections) would take hundreds of steps; with
-:math:`\alpha = \lVert d\rVert^2 / \lVert B'd\rVert^2` (extrapolated projections; Pierra, 1984) two do.
+:math:`\alpha = \lVert d\rVert^2 / \lVert B'd\rVert^2` (extrapolated projections; Pierra, 1984) two do,
+and no step is longer than the row.
 The nuclear norm of X is at most that of the polished matrix, which follows from A, and that of what projection adds:
 a matrix with equal entries in every row, and the rows that were clipped. At the end of a run the objective is computed
 exactly.
@@ -30,7 +31,6 @@ from emvc.problem import Decomposition, relative_gap
 from emvc.solvers.svt import LARGE, Thresholded
 
 _POLISHING_STEPS = 2
-_LONGEST = 7.0  # most extrapolation, squared: where all of d is outside of the row space
 _LEAST_SUM = 0.5  # rows that sum to less cannot be scaled
 
 
@@ -96,8 +96,8 @@ def polish(low_rank: FloatArray, right: FloatArray) -> FloatArray | None:
         if step < _POLISHING_STEPS:
             negative = np.minimum(matmul(coordinates, right.T), 0.0)
             move = matmul(negative, right)
-            length, tiny = row_norms(negative), np.finfo(right.dtype).tiny
-            ratio = length / np.maximum(row_norms(move), length / _LONGEST + tiny)
+            length, precision = row_norms(negative), np.finfo(right.dtype)
+            ratio = length / np.maximum(row_norms(move), length * precision.eps + precision.tiny)
             coordinates -= ratio[:, None] ** 2 * move
     return coordinates
 
