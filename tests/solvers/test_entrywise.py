@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 import oracles
 from conftest import random_transitions
+from emvc.graphs import compute_affinity, transition_matrix
 from emvc.problem import EntrywiseProblem
 from emvc.solvers import EntrywiseADMM, EntrywiseALM, Status, run
 
@@ -64,3 +65,12 @@ def test_published_schedule_is_feasible_and_not_below_the_optimum(rng):
     assert published.objective >= certified.bound
     assert published.bound <= certified.objective * (1 + 1e-9)
     np.testing.assert_allclose(published.consensus.sum(axis=1), 1.0)
+
+
+def test_a_bound_that_is_sensitive_to_the_length_of_z_is_good_enough():
+    """One view of clusters far apart: dividing Z by a little more than its length costs a multiple of that."""
+    rng = np.random.default_rng(1)
+    points = 4.0 * rng.standard_normal((3, 4)).repeat(20, axis=0) + 0.3 * rng.standard_normal((60, 4))
+    chain = transition_matrix(compute_affinity(points, "rbf"))
+    solution = run(EntrywiseADMM(), EntrywiseProblem(chain[None], 0.2), max_iter=600)
+    assert solution.status is Status.CONVERGED

@@ -51,7 +51,7 @@ from emvc.solvers.certificate import Certificate, candidate, norm_bound
 from emvc.solvers.svt import SingularValueThreshold, Thresholded
 
 _IMBALANCE = 5.0  # residuals this far apart change the penalty
-_SPARE = 0.1  # share of the tolerance that Z may be too long by at the first attempt to prove it
+_SPARE = 0.03  # share of the tolerance that Z may be too long by at the second attempt to prove it
 _PATIENCE = 4  # single precision is too coarse if the gap has not fallen in so many checks
 
 

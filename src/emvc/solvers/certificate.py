@@ -103,17 +103,17 @@ def polish(low_rank: FloatArray, right: FloatArray) -> FloatArray | None:
 
 
 def norm_bound(matrix: FloatArray, least: float) -> float:
-    """Return a proven bound on the largest singular value: one plus ``least``, or more, each time four times as much.
+    """Return a proven bound on the largest singular value: one, one plus ``least``, or four times as much each time.
 
     Rounding of the factorisation is allowed for. The bound is far from tight where the norm is far above one.
     """
     squares = gram(matrix.astype(np.float64))
     rounding = 4.0 * len(squares) * float(np.finfo(np.float64).eps)
-    excess = max(least, rounding)
+    excess = rounding
     while excess < 1.0:
         shifted = -squares
         np.fill_diagonal(shifted, (1.0 + excess) ** 2 - np.diag(squares))
         if scipy.linalg.lapack.dpotrf(shifted.T, overwrite_a=True, clean=False)[1] == 0:
             return (1.0 + excess) * (1.0 + rounding)
-        excess *= 4.0
+        excess = max(least, 4.0 * excess)
     return float(np.linalg.norm(matrix))
