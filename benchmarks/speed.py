@@ -110,13 +110,14 @@ def passes():
 
         def sweep(problem=problem, state=state, solver=solver):
             fused.sweep(
-                problem.transitions, *state.arrays, state.thresholds, *state.observed, relaxation=solver.relaxation,
-                ratio=1.0, low_rank_weight=state.low_rank_weight,
+                problem.transitions, **state.arrays, thresholds=state.thresholds, relaxation=solver.relaxation,
+                row_steps=problem.beta * problem.weights / state.penalty,
+                column_steps=problem.lam * problem.weights / state.penalty, low_rank_weight=state.low_rank_weight,
             )  # fmt: skip
 
         arrays = [
             problem.transitions,
-            *(a for a in state.arrays if a.ndim >= 2 and a.size >= problem.transitions[0].size),
+            *(a for a in state.arrays.values() if a.ndim >= 2 and a.size >= problem.transitions[0].size),
         ]
         targets = [np.empty_like(a) for a in arrays]
 

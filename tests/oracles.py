@@ -7,12 +7,15 @@ import warnings
 import cvxpy as cp
 import numpy as np
 
+from emvc.prox import ColumnGroups, NuclearNorm, RowGroups, Simplex
+
 
 def cvxpy_norm(name, y):
     return {
         "nuclear": lambda: cp.normNuc(y),
         "rows": lambda: cp.sum(cp.norm(y, 2, axis=1)),
         "columns": lambda: cp.sum(cp.norm(y, 2, axis=0)),
+        "entries": lambda: cp.sum(cp.abs(y)),
     }[name]()
 
 
@@ -113,6 +116,33 @@ def alm_step(transitions, state, beta, lam, mu):
     u, s, vt = np.linalg.svd(p + z / mu)
     q = (u * np.maximum(s - 1 / mu, 0)) @ vt
     return p, q, z + mu * (p - q), new, y + mu * (p[None] + new - transitions)
+
+
+def admm_start(problem, mean):
+    """The first state of `admm_step`: consensus, Q, point V, and copies and points of the rows and columns."""
+    errors = problem.transitions - mean
+    copies = [errors.copy() for weight in (problem.beta, problem.lam) if weight]
+    return mean.copy(), mean.copy(), mean.copy(), copies, [copy.copy() for copy in copies]
+
+
+def admm_step(problem, state, penalty, relaxation):
+    """One iteration of ADMM with whole matrices and the operators of `emvc.prox`; returns the new state."""
+    _, q, v, copies, points = state
+    groups = [(w, norm) for w, norm in ((problem.beta, RowGroups()), (problem.lam, ColumnGroups())) if w]
+    weight = max(1, problem.n_views * len(groups))
+    target = weight * (2 * q - v)
+    for copy, point in zip(copies, points, strict=True):
+        target = target + (problem.transitions - (2 * copy - point)).sum(axis=0)
+    p = Simplex().prox(target / (weight + problem.n_views * len(groups)))
+    v = v + relaxation * (p - q)
+    q = NuclearNorm().prox(v, 1 / (weight * penalty))
+    points = [point + relaxation * (problem.transitions - p - copy) for copy, point in zip(copies, points, strict=True)]
+    seen, copies = np.broadcast_to(problem.observed_part(np.ones(problem.transitions.shape)), points[0].shape), []
+    for (size, norm), point in zip(groups, points, strict=True):
+        steps = size * problem.weights / penalty
+        shrunk = [norm.prox(mask * x, step) for mask, x, step in zip(seen, point, steps, strict=True)]
+        copies.append(np.where(seen > 0, np.stack(shrunk), point))
+    return p, q, v, copies, points
 
 
 def local_graph(squares, n_neighbors):

@@ -5,9 +5,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import oracles
-from emvc.prox import ColumnGroups, NuclearNorm, RowGroups, Simplex, shrinkage
+from emvc.prox import ColumnGroups, Entries, NuclearNorm, RowGroups, Simplex, shrinkage
 
-NORMS = {"nuclear": NuclearNorm(), "rows": RowGroups(), "columns": ColumnGroups()}
+NORMS = {"nuclear": NuclearNorm(), "rows": RowGroups(), "columns": ColumnGroups(), "entries": Entries()}
 
 
 @pytest.mark.parametrize("name", [*NORMS, "simplex"])

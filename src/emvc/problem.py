@@ -18,13 +18,15 @@ See ``docs/method.md`` for the derivation of the bound.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from emvc import kernels
 from emvc._array import Array, FloatArray, namespace
-from emvc.prox import ColumnGroups, NuclearNorm, RowGroups, Simplex
+from emvc.prox import ColumnGroups, Entries, NuclearNorm, RowGroups, Simplex
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +63,15 @@ class Decomposition:
         n_samples, n_states = self.shape
         return math.sqrt(n_samples / n_states)
 
-    def _bound(self, low_rank: Array, multipliers: Array, scale: float) -> float:
-        """Return the dual bound of multipliers that are feasible after division by ``scale``."""
+    def _bound(self, low_rank: Array, norm: float | None, multipliers: Iterable[tuple[Array, float]]) -> float:
+        """Return the dual bound of Z and the multipliers of every view, each with how many times too long it is."""
         xp = namespace(self.transitions)
-        slack = xp.sum(multipliers, axis=0) - low_rank
-        return (float(xp.sum(xp.vecdot(multipliers, self.transitions))) - Simplex().support(slack)) / scale
+        scale = max(1.0, NuclearNorm().dual_norm(low_rank) if norm is None else norm)
+        total, slack = 0.0, -xp.astype(low_rank, xp.float64)
+        for k, (multiplier, excess) in enumerate(multipliers):
+            total += float(xp.sum(xp.vecdot(multiplier, xp.astype(self.transitions[k, ...], xp.float64))))
+            slack, scale = slack + multiplier, max(scale, excess)
+        return (total - Simplex().support(slack)) / scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,20 +163,20 @@ class Problem(Decomposition):
         low_rank_norm : float, optional
             A proven upper bound on the largest singular value of Z; computed if not given.
         """
-        xp = namespace(self.transitions)
-        if self.beta == 0.0:
-            rows = xp.zeros_like(rows)
-        if self.lam == 0.0:
-            columns = xp.zeros_like(columns)
-        rows, columns = self.observed_part(rows), self.observed_part(columns)
-        scale = max(1.0, NuclearNorm().dual_norm(low_rank) if low_rank_norm is None else low_rank_norm)
-        for k in range(self.n_views):
-            weight = float(self.weights[k])
-            if self.beta:
-                scale = max(scale, RowGroups().dual_norm(rows[k, ...]) / (self.beta * weight))
-            if self.lam:
-                scale = max(scale, ColumnGroups().dual_norm(columns[k, ...]) / (self.lam * weight))
-        return self._bound(low_rank, rows + columns, scale)
+        return self._bound(low_rank, low_rank_norm, map(partial(self._multiplier, rows, columns), range(self.n_views)))
+
+    def _multiplier(self, rows: Array, columns: Array, k: int) -> tuple[Array, float]:
+        """Return what the two multipliers of a view add up to, and how many times one of them is too long."""
+        xp, (row_mask, column_mask) = namespace(rows), self.masks
+        total, excess = xp.zeros(self.shape, dtype=xp.float64), 0.0
+        for weight, norm, given in ((self.beta, RowGroups(), rows), (self.lam, ColumnGroups(), columns)):
+            if weight:
+                part = xp.astype(given[k, ...], xp.float64)
+                if self.observed is not None or self.observed_states is not None:
+                    part = part * row_mask[k, :, None] * column_mask[k, None, :]
+                excess = max(excess, norm.dual_norm(part) / (weight * float(self.weights[k])))
+                total = total + part
+        return total, excess
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,17 +330,17 @@ class EntrywiseProblem(Decomposition):
 
     def penalty(self, errors: Array) -> float:
         """Return the weighted sum of absolute errors."""
-        xp = namespace(errors)
-        return self.lam * float(xp.sum(xp.abs(errors)))
+        return self.lam * Entries().value(errors)
 
     def dual_bound(self, low_rank: Array, multipliers: Array, *, low_rank_norm: float | None = None) -> float:
         """Return a lower bound on the optimum from any multipliers, as for `Problem` with entries of size ``lam``."""
-        xp = namespace(self.transitions)
-        if self.lam == 0.0:
-            multipliers = xp.zeros_like(multipliers)
-        largest = float(xp.max(xp.abs(multipliers))) / self.lam if self.lam else 0.0
-        norm = NuclearNorm().dual_norm(low_rank) if low_rank_norm is None else low_rank_norm
-        return self._bound(low_rank, multipliers, max(1.0, norm, largest))
+        return self._bound(low_rank, low_rank_norm, map(partial(self._multiplier, multipliers), range(self.n_views)))
+
+    def _multiplier(self, multipliers: Array, k: int) -> tuple[Array, float]:
+        """Return the multiplier of a view, and how many times it is too large."""
+        xp = namespace(multipliers)
+        part = xp.astype(multipliers[k, ...], xp.float64)
+        return (part, Entries().dual_norm(part) / self.lam) if self.lam else (xp.zeros_like(part), 0.0)
 
 
 def relative_gap(objective: float, bound: float) -> float:

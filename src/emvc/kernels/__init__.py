@@ -13,10 +13,8 @@ import threading
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from emvc.kernels import reference
-
 if TYPE_CHECKING:
-    from emvc.kernels import fused, neighbors, rows, seeding
+    from emvc.kernels import fused, neighbors, reference, rows, seeding
 
 _loading = threading.Lock()
 
@@ -24,7 +22,7 @@ __all__ = ["fused", "neighbors", "reference", "rows", "seeding"]
 
 
 def __getattr__(name: str) -> ModuleType:
-    if name in ("fused", "neighbors", "rows", "seeding"):  # numba takes longer to import than everything else together
+    if name in __all__:  # numba takes longer to import than everything else together
         with _loading:  # by one thread: imports of numba that meet its compiler can wait for each other forever
             return importlib.import_module(f"emvc.kernels.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from emvc._array import FloatArray
 from emvc._threads import run_ranges
-from emvc.kernels.reference import FIT_STEPS, LEAST_NORM, MOMENTUM, EntrywiseEvaluation, Evaluation, Measurement
+from emvc.kernels.reference import FIT_STEPS, LEAST_NORM, MOMENTUM, EntrySums, GroupSums
+from emvc.prox import shrinkage
 
 _BLOCK = 32  # rows handled by one task; fixed, because it sets the order of summation
 _NEWTON_STEPS = 64  # far above the handful that occurs; the iteration ends by itself
@@ -56,22 +57,15 @@ def _simplex_threshold(row: Any, start: float) -> float:
 
 @njit(cache=True, fastmath=True)
 def _smallest(row: Any) -> Any:
-    """Return the smallest entry, by eight minima that do not wait for each other."""
+    """Return the smallest entry, by four minima that do not wait for each other."""
     n = row.shape[0]
-    whole = n - n % 8
-    a = b = c = d = e = f = g = h = row[0]
-    for j in range(0, whole, 8):
-        a = min(a, row[j])
-        b = min(b, row[j + 1])
-        c = min(c, row[j + 2])
-        d = min(d, row[j + 3])
-        e = min(e, row[j + 4])
-        f = min(f, row[j + 5])
-        g = min(g, row[j + 6])
-        h = min(h, row[j + 7])
+    whole = n - n % 4
+    a = b = c = d = row[0]
+    for j in range(0, whole, 4):
+        a, b, c, d = min(a, row[j]), min(b, row[j + 1]), min(c, row[j + 2]), min(d, row[j + 3])
     for j in range(whole, n):
         a = min(a, row[j])
-    return min(a, b, c, d, e, f, g, h)
+    return min(a, b, c, d)
 
 
 @njit(cache=True, fastmath=True, nogil=True)
@@ -90,14 +84,13 @@ def _sweep(  # noqa: PLR0912
     low_rank_point: Any,
     low_rank: Any,
     row_points: Any,
-    row_scale: Any,
+    row_removed: Any,
     column_points: Any,
     column_removed: Any,
     thresholds: Any,
     observed_rows: Any,
     observed_columns: Any,
     relaxation: float,
-    ratio: float,
     low_rank_weight: float,
     row_squares: Any,
     column_squares: Any,
@@ -108,24 +101,22 @@ def _sweep(  # noqa: PLR0912
     real = transitions.dtype.type
     n_views, n, m = transitions.shape
     n_rows, n_columns = row_points.shape[0], column_points.shape[0]
-    one, times = real(1.0), real((1 if n_rows else 0) + (1 if n_columns else 0))
-    divisor = real(1.0 / (low_rank_weight + n_rows + n_columns))
-    gain, keep, swap = real(relaxation), real(1.0 - relaxation), real(ratio - (1.0 - relaxation))
-    forth, back = real(low_rank_weight * (1.0 + ratio)), real(low_rank_weight * ratio)
+    one, two, times = real(1.0), real(2.0), real((1 if n_rows else 0) + (1 if n_columns else 0))
+    divisor, weight, gain = real(1.0 / (low_rank_weight + n_rows + n_columns)), real(low_rank_weight), real(relaxation)
     for block in range(first, last):
         target = np.empty(m, transitions.dtype)
         for i in range(block * _BLOCK, min((block + 1) * _BLOCK, n)):
             for j in range(m):
-                target[j] = forth * low_rank[i, j] - back * low_rank_point[i, j]
+                target[j] = weight * (two * low_rank[i, j] - low_rank_point[i, j])
             for k in range(n_views):
                 for j in range(m):
                     target[j] += times * transitions[k, i, j]
             for k in range(n_rows):
-                removed = real(observed_rows[k, i] * (1.0 - row_scale[k, i]) * (1.0 + ratio))
+                removed = two * row_removed[k, i]
                 for j in range(m):
                     target[j] -= (one - observed_columns[k, j] * removed) * row_points[k, i, j]
             for k in range(n_columns):
-                removed = real(observed_rows[k, i] * (1.0 + ratio))
+                removed = two * observed_rows[k, i]
                 for j in range(m):
                     target[j] -= (one - column_removed[k, j] * removed) * column_points[k, i, j]
             for j in range(m):
@@ -138,29 +129,25 @@ def _sweep(  # noqa: PLR0912
                 target[j] = value
                 change += (value - consensus[i, j]) ** 2
                 consensus[i, j] = value
-                low_rank_point[i, j] = gain * value + real(ratio) * low_rank_point[i, j] - swap * low_rank[i, j]
+                low_rank_point[i, j] += gain * (value - low_rank[i, j])
             changes[i] = change
             for k in range(n_rows):
-                removed = real(observed_rows[k, i] * (1.0 - row_scale[k, i])) * swap
-                total = 0.0
+                removed, total = row_removed[k, i], 0.0
                 for j in range(m):
-                    value = (
-                        gain * (transitions[k, i, j] - target[j])
-                        + (keep + observed_columns[k, j] * removed) * row_points[k, i, j]
-                    )
-                    row_points[k, i, j] = value
-                    total += observed_columns[k, j] * value * value
+                    point = row_points[k, i, j]
+                    copy = point - observed_columns[k, j] * removed * point
+                    point += gain * (transitions[k, i, j] - target[j] - copy)
+                    row_points[k, i, j] = point
+                    total += observed_columns[k, j] * point * point
                 row_squares[k, i] = observed_rows[k, i] * total
             for k in range(n_columns):
                 seen = observed_rows[k, i]
-                removed = seen * swap
                 for j in range(m):
-                    value = (
-                        gain * (transitions[k, i, j] - target[j])
-                        + (keep + column_removed[k, j] * removed) * column_points[k, i, j]
-                    )
-                    column_points[k, i, j] = value
-                    column_squares[block, k, j] += seen * observed_columns[k, j] * value * value
+                    point = column_points[k, i, j]
+                    copy = point - column_removed[k, j] * seen * point
+                    point += gain * (transitions[k, i, j] - target[j] - copy)
+                    column_points[k, i, j] = point
+                    column_squares[block, k, j] += seen * observed_columns[k, j] * point * point
 
 
 @njit(cache=True, fastmath=True, nogil=True)
@@ -224,59 +211,6 @@ def _alm_sweep(
             sums[0, i], sums[1, i] = total, residual
 
 
-@njit(cache=True, fastmath=True)
-def _feasible_row(row: Any, out: Any) -> tuple[float, float]:
-    """Project a row onto the simplex; return what is subtracted, and the squared norm of what would be negative."""
-    theta, clipped = _simplex_threshold(row, 0.0), 0.0
-    for j in range(row.shape[0]):
-        value = row[j] - theta
-        out[j] = max(value, 0.0)
-        clipped += min(value, 0.0) ** 2
-    return theta, clipped
-
-
-@njit(cache=True, fastmath=True)
-def _add_errors(
-    transitions: Any,
-    point: Any,
-    observed_rows: Any,
-    observed_columns: Any,
-    row_squares: Any,
-    column_squares: Any,
-    i: int,
-) -> None:
-    """Add the squared errors of a row to those of the columns, and set those of the row."""
-    for k in range(transitions.shape[0]):
-        seen, total = observed_rows[k, i], 0.0
-        for j in range(point.shape[0]):
-            square = seen * (observed_columns[k, j] * (transitions[k, i, j] - point[j])) ** 2
-            total += square
-            column_squares[k, j] += square
-        row_squares[k, i] = total
-
-
-@njit(cache=True, fastmath=True, nogil=True)
-def _measure(
-    transitions: Any,
-    low_rank: Any,
-    observed_rows: Any,
-    observed_columns: Any,
-    row_squares: Any,
-    column_squares: Any,
-    sums: Any,
-    first: int,
-    last: int,
-) -> None:
-    n, m = low_rank.shape
-    for block in range(first, last):
-        row, point = np.empty(m), np.empty(m)
-        for i in range(block * _BLOCK, min((block + 1) * _BLOCK, n)):
-            for j in range(m):
-                row[j] = low_rank[i, j]
-            sums[0, i], sums[1, i] = _feasible_row(row, point)
-            _add_errors(transitions, point, observed_rows, observed_columns, row_squares, column_squares[block], i)
-
-
 @njit(cache=True, fastmath=True, nogil=True)
 def _evaluate(  # noqa: PLR0912, PLR0915
     transitions: Any,
@@ -284,15 +218,16 @@ def _evaluate(  # noqa: PLR0912, PLR0915
     low_rank_point: Any,
     low_rank: Any,
     row_points: Any,
-    row_scale: Any,
+    row_removed: Any,
     column_points: Any,
     column_removed: Any,
     observed_rows: Any,
     observed_columns: Any,
-    masked: Any,
-    row_weights: Any,
+    candidate: Any,
+    row_limits: Any,
     low_rank_weight: float,
-    steps: int,
+    norm: float,
+    multipliers: Any,
     row_squares: Any,
     column_squares: Any,
     sums: Any,
@@ -302,70 +237,69 @@ def _evaluate(  # noqa: PLR0912, PLR0915
     n_views, n, m = transitions.shape
     for block in range(first, last):
         cost, slope, point, previous = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
-        data = np.empty((n_views, m))
+        data, found, pull = np.empty((n_views, m)), np.empty((n_views, m)), np.empty(n_views)
         for i in range(block * _BLOCK, min((block + 1) * _BLOCK, n)):
+            residual, square, fixed = 0.0, 0.0, 0.0
             for j in range(m):
-                slope[j] = low_rank[i, j]
-                cost[j] = low_rank_weight * (low_rank_point[i, j] - low_rank[i, j])
-            theta, clipped = _feasible_row(slope, point)
-            shift, low, groups = theta, 0.0, 0.0
-            for j in range(m):
-                low += (consensus[i, j] - slope[j]) ** 2
-                previous[j] = point[j]
-            _add_errors(transitions, point, observed_rows, observed_columns, row_squares, column_squares[block], i)
+                removed = low_rank_point[i, j] - low_rank[i, j]
+                square += low_rank_weight * removed * removed
+                residual += low_rank_weight * (consensus[i, j] - low_rank[i, j]) ** 2
+                cost[j] = low_rank_weight / norm * removed
+                point[j] = previous[j] = candidate[i, j]
             for k in range(n_views):
+                seen, total = observed_rows[k, i], 0.0
                 for j in range(m):
                     data[k, j] = observed_columns[k, j] * transitions[k, i, j]
-            fixed = 0.0
+                    error = seen * (data[k, j] - observed_columns[k, j] * point[j])
+                    total += error * error
+                    column_squares[block, k, j] += error * error
+                row_squares[k, i] = total
             for k in range(column_points.shape[0]):
                 seen = observed_rows[k, i]
                 for j in range(m):
-                    column_point = column_points[k, i, j]
-                    multiplier = seen * column_removed[k, j] * column_point
+                    value = column_points[k, i, j]
+                    multiplier = seen * column_removed[k, j] * value
                     cost[j] -= multiplier
                     fixed += multiplier * transitions[k, i, j]
-                    groups += (transitions[k, i, j] - consensus[i, j] - column_point + multiplier) ** 2
-            inner = fixed
+                    square += multiplier * multiplier
+                    residual += (transitions[k, i, j] - consensus[i, j] - value + multiplier) ** 2
+            best = fixed
             for j in range(m):
                 slope[j] = cost[j]
             for k in range(row_points.shape[0]):
-                removed = observed_rows[k, i] * (1.0 - row_scale[k, i])
                 for j in range(m):
-                    row_point = row_points[k, i, j]
-                    multiplier = observed_columns[k, j] * removed * row_point
+                    value = row_points[k, i, j]
+                    multiplier = observed_columns[k, j] * row_removed[k, i] * value
+                    found[k, j] = multiplier
                     slope[j] -= multiplier
-                    inner += multiplier * transitions[k, i, j]
-                    groups += (transitions[k, i, j] - consensus[i, j] - row_point + multiplier) ** 2
-            best = inner + _smallest(slope)
-            for step in range(steps + 1):
-                inner, pulls = fixed, 0.0
+                    best += multiplier * transitions[k, i, j]
+                    square += multiplier * multiplier
+                    residual += (transitions[k, i, j] - consensus[i, j] - value + multiplier) ** 2
+            best += _smallest(slope)
+            theta = 0.0
+            for _ in range(FIT_STEPS if row_points.shape[0] else 0):
+                value, pulls = fixed, 0.0
                 for j in range(m):
                     slope[j] = cost[j]
                 for k in range(n_views):
-                    weight, total, product = observed_rows[k, i] * row_weights[k], 0.0, 0.0
-                    if weight == 0.0:
-                        continue
-                    if masked[k]:
-                        for j in range(m):
-                            toward = data[k, j] - observed_columns[k, j] * point[j]
-                            total += toward * toward
-                            product += toward * data[k, j]
-                    else:
-                        for j in range(m):
-                            toward = data[k, j] - point[j]
-                            total += toward * toward
-                            product += toward * data[k, j]
-                    pull = weight / max(np.sqrt(total), LEAST_NORM)
-                    inner += pull * product
-                    pulls += pull
-                    if masked[k]:
-                        for j in range(m):
-                            slope[j] -= pull * (data[k, j] - observed_columns[k, j] * point[j])
-                    else:
-                        for j in range(m):
-                            slope[j] -= pull * (data[k, j] - point[j])
-                best = max(best, inner + _smallest(slope))
-                if step == steps or pulls == 0.0:
+                    total, product = 0.0, 0.0
+                    for j in range(m):
+                        toward = data[k, j] - observed_columns[k, j] * point[j]
+                        total += toward * toward
+                        product += toward * data[k, j]
+                    pull[k] = observed_rows[k, i] * row_limits[k] / max(np.sqrt(total), LEAST_NORM)
+                    value += pull[k] * product
+                    pulls += pull[k]
+                    for j in range(m):
+                        slope[j] -= pull[k] * (data[k, j] - observed_columns[k, j] * point[j])
+                value += _smallest(slope)
+                if value > best:
+                    best = value
+                    if multipliers.shape[0]:
+                        for k in range(n_views):
+                            for j in range(m):
+                                found[k, j] = pull[k] * (data[k, j] - observed_columns[k, j] * point[j])
+                if pulls == 0.0:
                     break
                 for j in range(m):
                     slope[j] = point[j] - slope[j] / pulls
@@ -374,7 +308,10 @@ def _evaluate(  # noqa: PLR0912, PLR0915
                     moved = max(slope[j] - theta, 0.0)
                     point[j] = max(moved + MOMENTUM * (moved - previous[j]), 0.0)
                     previous[j] = moved
-            sums[0, i], sums[1, i], sums[2, i], sums[3, i], sums[4, i] = shift, clipped, best, low, groups
+            for k in range(multipliers.shape[0]):
+                for j in range(m):
+                    multipliers[k, i, j] = found[k, j]
+            sums[0, i], sums[1, i], sums[2, i] = best, residual, square
 
 
 @njit(cache=True, fastmath=True, nogil=True)
@@ -385,25 +322,23 @@ def _entrywise_sweep(
     low_rank: Any,
     points: Any,
     thresholds: Any,
-    clip: float,
+    step: float,
     relaxation: float,
-    ratio: float,
     low_rank_weight: float,
     changes: Any,
     first: int,
     last: int,
 ) -> None:
     n_views, m = transitions.shape[0], transitions.shape[2]
-    keep, swap = 1.0 - relaxation, ratio - (1.0 - relaxation)
     divisor = 1.0 / (low_rank_weight + n_views)
     target = np.empty(m)
     for i in range(first, last):
         for j in range(m):
-            target[j] = low_rank_weight * ((1.0 + ratio) * low_rank[i, j] - ratio * low_rank_point[i, j])
+            target[j] = low_rank_weight * (2.0 * low_rank[i, j] - low_rank_point[i, j])
         for k in range(n_views):
             for j in range(m):
                 point = points[k, i, j]
-                target[j] += transitions[k, i, j] - point + (1.0 + ratio) * min(max(point, -clip), clip)
+                target[j] += transitions[k, i, j] - point + 2.0 * min(max(point, -step), step)
         for j in range(m):
             target[j] *= divisor
         theta = _simplex_threshold(target, thresholds[i])
@@ -414,13 +349,13 @@ def _entrywise_sweep(
             target[j] = value
             change += (value - consensus[i, j]) ** 2
             consensus[i, j] = value
-            low_rank_point[i, j] = relaxation * value + ratio * low_rank_point[i, j] - swap * low_rank[i, j]
+            low_rank_point[i, j] += relaxation * (value - low_rank[i, j])
         changes[i] = change
         for k in range(n_views):
             for j in range(m):
                 point = points[k, i, j]
-                multiplier = min(max(point, -clip), clip)
-                points[k, i, j] = relaxation * (transitions[k, i, j] - target[j]) + keep * point + swap * multiplier
+                copy = point - min(max(point, -step), step)
+                points[k, i, j] = point + relaxation * (transitions[k, i, j] - target[j] - copy)
 
 
 @njit(cache=True, fastmath=True, nogil=True)
@@ -430,8 +365,10 @@ def _entrywise_evaluate(
     low_rank_point: Any,
     low_rank: Any,
     points: Any,
-    clip: float,
+    candidate: Any,
+    step: float,
     low_rank_weight: float,
+    norm: float,
     sums: Any,
     first: int,
     last: int,
@@ -439,22 +376,22 @@ def _entrywise_evaluate(
     n_views, m = transitions.shape[0], transitions.shape[2]
     slack = np.empty(m)
     for i in range(first, last):
-        total, inner, square, low, residual = 0.0, 0.0, 0.0, 0.0, 0.0
+        total, best, residual, square = 0.0, 0.0, 0.0, 0.0
         for j in range(m):
-            slack[j] = low_rank_weight * (low_rank_point[i, j] - low_rank[i, j])
-            low += (consensus[i, j] - low_rank[i, j]) ** 2
+            removed = low_rank_point[i, j] - low_rank[i, j]
+            square += low_rank_weight * removed * removed
+            residual += low_rank_weight * (consensus[i, j] - low_rank[i, j]) ** 2
+            slack[j] = low_rank_weight / norm * removed
         for k in range(n_views):
             for j in range(m):
                 point, value = points[k, i, j], transitions[k, i, j]
-                multiplier = min(max(point, -clip), clip)
-                error = value - consensus[i, j]
+                multiplier = min(max(point, -step), step)
                 slack[j] -= multiplier
-                total += abs(error)
-                inner += multiplier * value
+                total += abs(value - candidate[i, j])
+                best += multiplier * value
                 square += multiplier * multiplier
-                residual += (error - point + multiplier) ** 2
-        sums[0, i], sums[1, i], sums[2, i] = total, inner, square
-        sums[3, i], sums[4, i], sums[5, i] = _smallest(slack), low, residual
+                residual += (value - consensus[i, j] - point + multiplier) ** 2
+        sums[0, i], sums[1, i], sums[2, i], sums[3, i] = best + _smallest(slack), residual, square, total
 
 
 def _n_blocks(n_samples: int) -> int:
@@ -470,22 +407,6 @@ def project_simplex(x: NDArray[Any], thresholds: FloatArray | None = None) -> ND
     return out
 
 
-@njit(cache=True, fastmath=True, nogil=True)
-def _largest_difference(one: Any, other: Any, largest: Any, first: int, last: int) -> None:
-    for i in range(first, last):
-        value = 0.0
-        for j in range(one.shape[1]):
-            value = max(value, abs(one[i, j] - other[i, j]))
-        largest[i] = value
-
-
-def largest_difference(one: FloatArray, other: FloatArray) -> float:
-    """Return the largest absolute entry of the difference of two matrices."""
-    largest = np.empty(one.shape[0])
-    run_ranges(partial(_largest_difference, one, other, largest), len(one), least=_BLOCK)
-    return float(largest.max())
-
-
 def sweep(
     transitions: FloatArray,
     consensus: FloatArray,
@@ -495,30 +416,32 @@ def sweep(
     row_scale: FloatArray,
     column_points: FloatArray,
     column_scale: FloatArray,
-    thresholds: FloatArray,
     observed_rows: FloatArray,
     observed_columns: FloatArray,
+    thresholds: FloatArray,
     *,
+    row_steps: FloatArray,
+    column_steps: FloatArray,
     relaxation: float,
-    ratio: float,
-    low_rank_weight: float = 1.0,
-) -> tuple[FloatArray, FloatArray, float]:
-    """Update the consensus and the points of every group, in place (see `reference.sweep`)."""
-    n_samples, n_states = consensus.shape
+    low_rank_weight: float,
+) -> float:
+    """Update the consensus, the points and the scales of the groups, in place (see `reference.sweep`)."""
     row_squares = np.empty(row_scale.shape)
-    column_squares = np.zeros((_n_blocks(n_samples), column_points.shape[0], n_states))
-    changes = np.empty(n_samples)
+    column_squares = np.zeros((_n_blocks(len(consensus)), *column_scale.shape))
+    changes = np.empty(len(consensus))
     dtype = transitions.dtype
-    observed_rows, observed_columns = observed_rows.astype(dtype), observed_columns.astype(dtype)
+    row_removed = (observed_rows[: len(row_scale)] * (1.0 - row_scale)).astype(dtype)
     column_removed = (observed_columns[: len(column_scale)] * (1.0 - column_scale)).astype(dtype)
     work = partial(
         _sweep,
-        transitions, consensus, low_rank_point, low_rank, row_points, row_scale, column_points, column_removed,
-        thresholds, observed_rows, observed_columns, relaxation, ratio, low_rank_weight,
+        transitions, consensus, low_rank_point, low_rank, row_points, row_removed, column_points, column_removed,
+        thresholds, observed_rows.astype(dtype), observed_columns.astype(dtype), relaxation, low_rank_weight,
         row_squares, column_squares, changes,
     )  # fmt: skip
     run_ranges(work, len(column_squares))
-    return np.sqrt(row_squares), np.sqrt(column_squares.sum(axis=0)), float(changes.sum())
+    row_scale[...] = shrinkage(np.sqrt(row_squares), row_steps[: len(row_scale), None])
+    column_scale[...] = shrinkage(np.sqrt(column_squares.sum(axis=0)), column_steps[: len(column_scale), None])
+    return float(changes.sum())
 
 
 def alm_sweep(
@@ -562,47 +485,29 @@ def evaluate(
     column_scale: FloatArray,
     observed_rows: FloatArray,
     observed_columns: FloatArray,
+    candidate: FloatArray,
     *,
-    row_weights: FloatArray,
-    low_rank_weight: float = 1.0,
-    steps: int = FIT_STEPS,
-) -> Evaluation:
+    row_limits: FloatArray,
+    low_rank_weight: float,
+    norm: float = 1.0,
+    multipliers: FloatArray | None = None,
+) -> GroupSums:
     """Return the sums behind objective, dual bound and residuals (see `reference.evaluate`)."""
     n_views, n_samples, n_states = transitions.shape
     row_squares = np.empty((n_views, n_samples))
     column_squares = np.zeros((_n_blocks(n_samples), n_views, n_states))
-    sums = np.empty((5, n_samples))
+    sums = np.empty((3, n_samples))
+    row_removed = observed_rows[: len(row_scale)] * (1.0 - row_scale)
     column_removed = observed_columns[: len(column_scale)] * (1.0 - column_scale)
+    out = np.empty((0, 0, 0), dtype=transitions.dtype) if multipliers is None else multipliers
     work = partial(
         _evaluate,
-        transitions, consensus, low_rank_point, low_rank, row_points, row_scale, column_points, column_removed,
-        observed_rows, observed_columns, np.any(observed_columns != 1.0, axis=1),
-        np.asarray(row_weights, dtype=np.float64), low_rank_weight, steps, row_squares, column_squares, sums,
+        transitions, consensus, low_rank_point, low_rank, row_points, row_removed, column_points, column_removed,
+        observed_rows, observed_columns, candidate, np.asarray(row_limits, dtype=np.float64), low_rank_weight, norm,
+        out, row_squares, column_squares, sums,
     )  # fmt: skip
     run_ranges(work, len(column_squares))
-    bound, low, groups = sums[2:].sum(axis=1)
-    return Evaluation(
-        row_norms=np.sqrt(row_squares),
-        column_norms=np.sqrt(column_squares.sum(axis=0)),
-        shifts=sums[0],
-        clipped=np.sqrt(sums[1]),
-        bound=float(bound),
-        low_rank_residual=float(low),
-        group_residual=float(groups),
-    )
-
-
-def measure(
-    transitions: FloatArray, low_rank: FloatArray, observed_rows: FloatArray, observed_columns: FloatArray
-) -> Measurement:
-    """Return the errors at the projection of a low-rank matrix and what it adds (see `reference.measure`)."""
-    n_views, n_samples, n_states = transitions.shape
-    row_squares = np.empty((n_views, n_samples))
-    column_squares = np.zeros((_n_blocks(n_samples), n_views, n_states))
-    sums = np.empty((2, n_samples))
-    work = partial(_measure, transitions, low_rank, observed_rows, observed_columns, row_squares, column_squares, sums)
-    run_ranges(work, len(column_squares))
-    return Measurement(np.sqrt(row_squares), np.sqrt(column_squares.sum(axis=0)), sums[0], np.sqrt(sums[1]))
+    return GroupSums(np.sqrt(row_squares), np.sqrt(column_squares.sum(axis=0)), *(float(x) for x in sums.sum(axis=1)))
 
 
 def entrywise_sweep(
@@ -613,17 +518,16 @@ def entrywise_sweep(
     points: FloatArray,
     thresholds: FloatArray,
     *,
-    clip: float,
+    step: float,
     relaxation: float,
-    ratio: float,
-    low_rank_weight: float = 1.0,
+    low_rank_weight: float,
 ) -> float:
     """Update the consensus and the points of every view, in place (see `reference.entrywise_sweep`)."""
     changes = np.empty(len(consensus))
     work = partial(
         _entrywise_sweep,
         transitions, consensus, low_rank_point, low_rank, points, thresholds,
-        float(clip), relaxation, ratio, low_rank_weight, changes,
+        float(step), relaxation, low_rank_weight, changes,
     )  # fmt: skip
     run_ranges(work, len(consensus), least=_BLOCK)
     return float(changes.sum())
@@ -635,16 +539,17 @@ def entrywise_evaluate(
     low_rank_point: FloatArray,
     low_rank: FloatArray,
     points: FloatArray,
+    candidate: FloatArray,
     *,
-    clip: float,
-    low_rank_weight: float = 1.0,
-) -> EntrywiseEvaluation:
+    step: float,
+    low_rank_weight: float,
+    norm: float = 1.0,
+) -> EntrySums:
     """Return the sums behind objective, dual bound and residuals (see `reference.entrywise_evaluate`)."""
-    sums = np.empty((6, len(consensus)))
+    sums = np.empty((4, len(consensus)))
     work = partial(
         _entrywise_evaluate,
-        transitions, consensus, low_rank_point, low_rank, points, float(clip), low_rank_weight, sums,
+        transitions, consensus, low_rank_point, low_rank, points, candidate, float(step), low_rank_weight, norm, sums,
     )  # fmt: skip
     run_ranges(work, len(consensus), least=_BLOCK)
-    total, inner, square, minima, _, residual = (float(value) for value in sums.sum(axis=1))
-    return EntrywiseEvaluation(total, inner, square, minima, np.sqrt(sums[4]), residual)
+    return EntrySums(*(float(value) for value in sums.sum(axis=1)))

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from emvc._array import Array, namespace
+from emvc.prox import ColumnGroups, Entries, RowGroups, project_simplex
 
-FIT_STEPS = 9
+FIT_STEPS = 10
 """Gradient steps towards the row multipliers that fit all others."""
 MOMENTUM = 0.7
 """Share of the last of these steps that is added to the next."""
@@ -19,74 +20,29 @@ LEAST_NORM = 1e-12
 """Shorter errors are as good as none."""
 
 
-class Measurement(NamedTuple):
-    """The part of an `Evaluation` that depends on the low-rank copy alone; the fields have the same meaning."""
-
-    row_norms: Array
-    column_norms: Array
-    shifts: Array
-    clipped: Array
-
-
-class Evaluation(NamedTuple):
-    """Sums over the data that the objective, the dual bound and the residuals are made of.
-
-    X is the low-rank copy Q with its rows projected onto the simplex.
-    """
+class GroupSums(NamedTuple):
+    """What the objective, the dual bound and the residuals are made of, at a candidate X."""
 
     row_norms: Array
     """Norms of the observed part of the rows of P_k - X, shape (n_views, n_samples)."""
     column_norms: Array
     """Norms of the observed part of the columns of P_k - X, shape (n_views, n_states)."""
-    shifts: Array
-    """What the projection subtracts from the rows of Q, shape (n_samples,)."""
-    clipped: Array
-    """Norms of the rows of X - Q plus the shifts, that is, of what would have been negative, shape (n_samples,)."""
     bound: float
     """Dual bound of the scaled multipliers, with row multipliers that fit the others."""
-    low_rank_residual: float
-    """Squared Frobenius norm of P - Q."""
-    group_residual: float
-    """Squared Frobenius norms of all P_k - P - R_k and P_k - P - C_k."""
+    residual: float
+    """Squared constraint residual, :math:`w \\lVert P - Q\\rVert^2` and those of the copies of the errors."""
+    square: float
+    """Squared norm of the scaled multipliers, in the same metric."""
 
 
-class EntrywiseEvaluation(NamedTuple):
+class EntrySums(NamedTuple):
     """The same for errors that are penalised entry by entry."""
 
-    total: float
-    """Sum of the absolute values of all P_k - P."""
-    inner: float
-    """Inner product of the scaled multipliers with the transitions."""
-    square: float
-    """Squared Frobenius norm of the scaled multipliers."""
-    row_minima: float
-    """Sum over rows of the smallest entry of the scaled Z minus the sum of these multipliers."""
-    low_rank_norms: Array
-    """Norms of the rows of P - Q, shape (n_samples,)."""
+    bound: float
     residual: float
-    """Squared Frobenius norms of all P_k - P - L_k."""
-
-
-def project_simplex(x: Array, thresholds: Array | None = None) -> Array:
-    """Project every row of ``x`` onto the probability simplex by sorting.
-
-    Parameters
-    ----------
-    x : array of shape (..., n)
-        The points.
-    thresholds : array of shape (...), optional
-        Receives the amounts subtracted from each row. The fused version also starts from its content.
-    """
-    xp = namespace(x)
-    n = x.shape[-1]
-    descending = xp.sort(x, axis=-1, descending=True)
-    counts = xp.arange(1, n + 1, dtype=x.dtype)
-    candidates = (xp.cumulative_sum(descending, axis=-1) - 1.0) / counts
-    support = xp.sum(xp.astype(descending > candidates, xp.int64), axis=-1, keepdims=True)
-    theta = xp.take_along_axis(candidates, support - 1, axis=-1)
-    if thresholds is not None:
-        thresholds[...] = theta[..., 0]
-    return xp.clip(x - theta, 0.0)
+    square: float
+    total: float
+    """Sum of the absolute values of all P_k - X."""
 
 
 def sweep(
@@ -98,15 +54,16 @@ def sweep(
     row_scale: Array,
     column_points: Array,
     column_scale: Array,
-    thresholds: Array,
     observed_rows: Array,
     observed_columns: Array,
+    thresholds: Array,
     *,
+    row_steps: Array,
+    column_steps: Array,
     relaxation: float,
-    ratio: float,
-    low_rank_weight: float = 1.0,
-) -> tuple[Array, Array, float]:
-    """Update the consensus and then the points of every group, in place.
+    low_rank_weight: float,
+) -> float:
+    """Do one iteration but for the proximal step of the nuclear norm, in place; return the squared change of P.
 
     An entry of a view counts only if its row and its column are observed there. The scale of all other entries is one:
     their copy equals their point, and they have no multiplier.
@@ -120,51 +77,41 @@ def sweep(
     row_points, column_points : arrays of shape (n_views or 0, n_samples, n_states)
         Points of the row and column groups, overwritten; empty when the weight of the group is zero.
     row_scale : array of shape (n_views or 0, n_samples)
-        Shrinkage factors of the rows.
+        Shrinkage factors of the rows, overwritten.
     column_scale : array of shape (n_views or 0, n_states)
-        Shrinkage factors of the columns.
-    thresholds : array of shape (n_samples,)
-        Simplex thresholds, overwritten.
+        Shrinkage factors of the columns, overwritten.
     observed_rows : array of shape (n_views, n_samples)
         One where the sample is observed in the view, zero elsewhere.
     observed_columns : array of shape (n_views, n_states)
         The same for the states.
+    thresholds : array of shape (n_samples,)
+        Simplex thresholds, overwritten.
+    row_steps, column_steps : arrays of shape (n_views,)
+        Steps of the proximal operators of the groups.
     relaxation : float
         Over-relaxation, between 1 and 2.
-    ratio : float
-        Penalty of the previous iteration over the penalty of this one, which rescales the multipliers.
     low_rank_weight : float
         Penalty on the distance to the low-rank copy over the penalty on the distance to every other copy.
-
-    Returns
-    -------
-    row_norms, column_norms : arrays
-        Norms of the observed part of the new points, by group.
-    change : float
-        Squared Frobenius norm of the change of the consensus.
     """
     xp = namespace(transitions)
     n_rows, n_columns = row_points.shape[0], column_points.shape[0]
     seen = observed_rows[:, :, None] * observed_columns[:, None, :]
-    rows = 1.0 - seen[:n_rows, ...] * (1.0 - row_scale[:, :, None])
-    columns = 1.0 - seen[:n_columns, ...] * (1.0 - column_scale[:, None, :])
-    target = low_rank_weight * ((1.0 + ratio) * low_rank - ratio * low_rank_point)
-    target = target + float((n_rows > 0) + (n_columns > 0)) * xp.sum(transitions, axis=0)
-    target = target - xp.sum(row_points * (rows - ratio * (1.0 - rows)), axis=0)
-    target = target - xp.sum(column_points * (columns - ratio * (1.0 - columns)), axis=0)
-
+    rows = row_points - seen[:n_rows, ...] * (1.0 - row_scale[:, :, None]) * row_points
+    columns = column_points - seen[:n_columns, ...] * (1.0 - column_scale[:, None, :]) * column_points
+    target = low_rank_weight * (2.0 * low_rank - low_rank_point)
+    target = target + xp.sum(transitions[:n_rows, ...] - 2.0 * rows + row_points, axis=0)
+    target = target + xp.sum(transitions[:n_columns, ...] - 2.0 * columns + column_points, axis=0)
     updated = project_simplex(target / (low_rank_weight + n_rows + n_columns), thresholds)
     change = float(xp.sum((updated - consensus) ** 2))
     consensus[...] = updated
 
-    errors = relaxation * (transitions - updated[None, ...])
-    keep = 1.0 - relaxation
-    low_rank_point[...] = relaxation * updated + keep * low_rank + ratio * (low_rank_point - low_rank)
-    row_points[...] = errors[:n_rows, ...] + row_points * (keep * rows + ratio * (1.0 - rows))
-    column_points[...] = errors[:n_columns, ...] + column_points * (keep * columns + ratio * (1.0 - columns))
-    row_squares = xp.sum(seen[:n_rows, ...] * row_points**2, axis=2)
-    column_squares = xp.sum(seen[:n_columns, ...] * column_points**2, axis=1)
-    return xp.sqrt(row_squares), xp.sqrt(column_squares), change
+    errors = transitions - updated[None, ...]
+    low_rank_point[...] = low_rank_point + relaxation * (updated - low_rank)
+    row_points[...] = row_points + relaxation * (errors[:n_rows, ...] - rows)
+    column_points[...] = column_points + relaxation * (errors[:n_columns, ...] - columns)
+    row_scale[...] = RowGroups().factors(seen[:n_rows, ...] * row_points, row_steps[:n_rows, None])
+    column_scale[...] = ColumnGroups().factors(seen[:n_columns, ...] * column_points, column_steps[:n_columns, None])
+    return change
 
 
 def alm_sweep(
@@ -250,11 +197,13 @@ def evaluate(
     column_scale: Array,
     observed_rows: Array,
     observed_columns: Array,
+    candidate: Array,
     *,
-    row_weights: Array,
-    low_rank_weight: float = 1.0,
-    steps: int = FIT_STEPS,
-) -> Evaluation:
+    row_limits: Array,
+    low_rank_weight: float,
+    norm: float = 1.0,
+    multipliers: Array | None = None,
+) -> GroupSums:
     r"""Return the sums behind objective, dual bound and residuals for the state of the solver (see `sweep`).
 
     For given Z and B the best dual bound is separate by rows: with :math:`c = z_i - \sum_k b_{ki}` it is
@@ -271,72 +220,59 @@ def evaluate(
 
     Parameters
     ----------
-    row_weights : array of shape (n_views,)
-        Largest norms of the scaled row multipliers; zero if there are none.
+    candidate : array of shape (n_samples, n_states)
+        X, row-stochastic.
+    row_limits : array of shape (n_views,)
+        Largest norms of the scaled row multipliers.
     low_rank_weight : float
-        Factor of the scaled multiplier of the nuclear norm, ``low_rank_point - low_rank``.
-    steps : int
-        Gradient steps.
+        As for `sweep`; it makes the scaled Z of what thresholding has removed.
+    norm : float
+        What Z is divided by.
+    multipliers : array of shape (n_views, n_samples, n_states), optional
+        Receives the scaled row multipliers that the bound is made with, if there are row groups.
     """
     xp = namespace(transitions)
     n_rows, n_columns = row_points.shape[0], column_points.shape[0]
     seen = observed_rows[:, :, None] * observed_columns[:, None, :]
-    rows = 1.0 - seen[:n_rows, ...] * (1.0 - row_scale[:, :, None])
-    columns = 1.0 - seen[:n_columns, ...] * (1.0 - column_scale[:, None, :])
-    errors = transitions - consensus[None, ...]
-    group_residual = xp.sum((errors[:n_rows, ...] - rows * row_points) ** 2)
-    group_residual = group_residual + xp.sum((errors[:n_columns, ...] - columns * column_points) ** 2)
+    rows = seen[:n_rows, ...] * (1.0 - row_scale[:, :, None]) * row_points
+    columns = seen[:n_columns, ...] * (1.0 - column_scale[:, None, :]) * column_points
+    removed, errors = low_rank_point - low_rank, transitions - consensus[None, ...]
+    residual = low_rank_weight * xp.sum((consensus - low_rank) ** 2)
+    residual = residual + xp.sum((errors[:n_rows, ...] - row_points + rows) ** 2)
+    residual = residual + xp.sum((errors[:n_columns, ...] - column_points + columns) ** 2)
+    square = low_rank_weight * xp.sum(removed**2) + xp.sum(rows**2) + xp.sum(columns**2)
 
-    candidate = project_simplex(low_rank)
-    multipliers = (1.0 - columns) * column_points
-    cost = low_rank_weight * (low_rank_point - low_rank) - xp.sum(multipliers, axis=0)
-    fixed = xp.sum(xp.sum(multipliers * transitions[:n_columns, ...], axis=2), axis=0)
+    cost = low_rank_weight / norm * removed - xp.sum(columns, axis=0)
+    fixed = _inner(columns, transitions[:n_columns, ...])
+    best, found = fixed + _inner(rows, transitions[:n_rows, ...]) + xp.min(cost - xp.sum(rows, axis=0), axis=1), rows
     point, last = candidate, candidate
-    multipliers = (1.0 - rows) * row_points
-    best = fixed + xp.sum(xp.sum(multipliers * transitions[:n_rows, ...], axis=2), axis=0)
-    best = best + xp.min(cost - xp.sum(multipliers, axis=0), axis=1)
-    for _ in range(steps + 1):
+    for _ in range(FIT_STEPS if n_rows else 0):
         toward = seen * (transitions - point[None, ...])
-        pull = row_weights[:, None] * observed_rows / xp.clip(xp.sqrt(xp.sum(toward**2, axis=2)), LEAST_NORM)
-        multipliers = pull[:, :, None] * toward
-        slope = cost - xp.sum(multipliers, axis=0)
-        inner = fixed + xp.sum(xp.sum(multipliers * transitions, axis=2), axis=0)
-        best = xp.maximum(best, inner + xp.min(slope, axis=1))
+        pull = row_limits[:, None] * observed_rows / xp.clip(xp.sqrt(xp.sum(toward**2, axis=2)), LEAST_NORM)
+        pulled = pull[:, :, None] * toward
+        slope = cost - xp.sum(pulled, axis=0)
+        value = fixed + _inner(pulled, transitions) + xp.min(slope, axis=1)
+        found = xp.where((value > best)[None, :, None], pulled, found)
+        best = xp.maximum(best, value)
         step = 1.0 / xp.clip(xp.sum(pull, axis=0), LEAST_NORM)
         moved = project_simplex(point - step[:, None] * slope)
         point, last = xp.clip(moved + MOMENTUM * (moved - last), 0.0), moved
-
-    found = measure(transitions, low_rank, observed_rows, observed_columns)
-    return Evaluation(
-        *found,
-        bound=float(xp.sum(best)),
-        low_rank_residual=float(xp.sum((consensus - low_rank) ** 2)),
-        group_residual=float(group_residual),
-    )
-
-
-def measure(transitions: Array, low_rank: Array, observed_rows: Array, observed_columns: Array) -> Measurement:
-    """Return the errors at the projection of a low-rank matrix onto the simplex, and what the projection adds.
-
-    Parameters
-    ----------
-    transitions : array of shape (n_views, n_samples, n_states)
-        The data.
-    low_rank : array of shape (n_samples, n_states)
-        The matrix.
-    observed_rows, observed_columns : array of shape (n_views, n_samples) and (n_views, n_states)
-        Ones where the data are observed, zeros elsewhere.
-    """
-    xp = namespace(transitions)
-    shifts = xp.zeros(low_rank.shape[0], dtype=low_rank.dtype)
-    candidate = project_simplex(low_rank, shifts)
-    squares = observed_rows[:, :, None] * observed_columns[:, None, :] * (transitions - candidate[None, ...]) ** 2
-    return Measurement(
+    if multipliers is not None:
+        multipliers[...] = found
+    squares = seen * (transitions - candidate[None, ...]) ** 2
+    return GroupSums(
         row_norms=xp.sqrt(xp.sum(squares, axis=2)),
         column_norms=xp.sqrt(xp.sum(squares, axis=1)),
-        shifts=shifts,
-        clipped=xp.sqrt(xp.sum((candidate - low_rank + shifts[:, None]) ** 2, axis=1)),
+        bound=float(xp.sum(best)),
+        residual=float(residual),
+        square=float(square),
     )
+
+
+def _inner(multipliers: Array, transitions: Array) -> Array:
+    """Return the inner products of rows, summed over the views."""
+    xp = namespace(transitions)
+    return xp.sum(xp.sum(multipliers * transitions, axis=2), axis=0)
 
 
 def entrywise_sweep(
@@ -347,27 +283,19 @@ def entrywise_sweep(
     points: Array,
     thresholds: Array,
     *,
-    clip: float,
+    step: float,
     relaxation: float,
-    ratio: float,
-    low_rank_weight: float = 1.0,
+    low_rank_weight: float,
 ) -> float:
-    """Update the consensus and then the points of every view, in place, and return the squared change of the consensus.
-
-    The scaled multiplier of an entry is its point clipped to ``[-clip, clip]``, its copy is the rest. Everything else
-    is as in `sweep`.
-    """
+    """Do the same as `sweep` with one copy per view, whose entries are shortened by ``step``."""
     xp = namespace(transitions)
-    multipliers = xp.clip(points, -clip, clip)
-    target = low_rank_weight * ((1.0 + ratio) * low_rank - ratio * low_rank_point)
-    target = target + xp.sum(transitions - points + (1.0 + ratio) * multipliers, axis=0)
+    copies = Entries().prox(points, step)
+    target = low_rank_weight * (2.0 * low_rank - low_rank_point) + xp.sum(transitions - 2.0 * copies + points, axis=0)
     updated = project_simplex(target / (low_rank_weight + transitions.shape[0]), thresholds)
     change = float(xp.sum((updated - consensus) ** 2))
     consensus[...] = updated
-    keep = 1.0 - relaxation
-    low_rank_point[...] = relaxation * updated + keep * low_rank + ratio * (low_rank_point - low_rank)
-    errors = relaxation * (transitions - updated[None, ...])
-    points[...] = errors + keep * (points - multipliers) + ratio * multipliers
+    low_rank_point[...] = low_rank_point + relaxation * (updated - low_rank)
+    points[...] = points + relaxation * (transitions - updated[None, ...] - copies)
     return change
 
 
@@ -377,20 +305,22 @@ def entrywise_evaluate(
     low_rank_point: Array,
     low_rank: Array,
     points: Array,
+    candidate: Array,
     *,
-    clip: float,
-    low_rank_weight: float = 1.0,
-) -> EntrywiseEvaluation:
+    step: float,
+    low_rank_weight: float,
+    norm: float = 1.0,
+) -> EntrySums:
     """Return the sums behind objective, dual bound and residuals (see `entrywise_sweep`)."""
     xp = namespace(transitions)
-    multipliers = xp.clip(points, -clip, clip)
-    errors = transitions - consensus[None, ...]
-    slack = low_rank_weight * (low_rank_point - low_rank) - xp.sum(multipliers, axis=0)
-    return EntrywiseEvaluation(
-        total=float(xp.sum(xp.abs(errors))),
-        inner=float(xp.sum(multipliers * transitions)),
-        square=float(xp.sum(multipliers**2)),
-        row_minima=float(xp.sum(xp.min(slack, axis=1))),
-        low_rank_norms=xp.sqrt(xp.sum((consensus - low_rank) ** 2, axis=1)),
-        residual=float(xp.sum((errors - points + multipliers) ** 2)),
+    copies = Entries().prox(points, step)
+    multipliers, removed = points - copies, low_rank_point - low_rank
+    slack = low_rank_weight / norm * removed - xp.sum(multipliers, axis=0)
+    residual = low_rank_weight * xp.sum((consensus - low_rank) ** 2)
+    residual = residual + xp.sum((transitions - consensus[None, ...] - copies) ** 2)
+    return EntrySums(
+        bound=float(xp.sum(multipliers * transitions) + xp.sum(xp.min(slack, axis=1))),
+        residual=float(residual),
+        square=float(low_rank_weight * xp.sum(removed**2) + xp.sum(multipliers**2)),
+        total=Entries().value(transitions - candidate[None, ...]),
     )

@@ -15,9 +15,9 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from emvc._array import FloatArray
 from emvc._threads import use_threads
-from emvc.problem import Problem, relative_gap
+from emvc.problem import Problem
+from emvc.solvers.certificate import Certificate
 
 
 class Status(Enum):
@@ -38,16 +38,14 @@ class Check:
     rank: int
     penalty: float
     done: Status | None = None
-    wait: int | None = None
-    """Iterations until the next check, if not the usual number."""
 
 
 @dataclass
 class History:
     """Measurements along the run, one entry per check.
 
-    ``gap`` is the running estimate of the relative duality gap (NaN for a solver without one); the certified figure
-    is `Solution.gap`.
+    ``objective`` and ``gap`` are running estimates, from an upper bound on the objective and a bound not yet proven
+    (NaN for a solver without one); the certified figures are those of the `Solution`.
     """
 
     iteration: list[int] = field(default_factory=list)
@@ -67,19 +65,11 @@ class History:
 
 
 @dataclass(frozen=True)
-class Solution:
-    """Result of a solver.
+class Solution(Certificate):
+    """Result of a solver: the certificate that it ended with, and how it got there.
 
     Attributes
     ----------
-    consensus : ndarray of shape (n_samples, n_states)
-        The shared transitions P, always row-stochastic.
-    objective : float
-        The objective at ``consensus``; for large problems an upper bound on it.
-    bound : float
-        A lower bound on the optimal objective.
-    rank : int
-        Rank of the low-rank copy of the consensus.
     n_iter : int
         Iterations done.
     status : Status
@@ -88,18 +78,9 @@ class Solution:
         Measurements along the run.
     """
 
-    consensus: FloatArray
-    objective: float
-    bound: float
-    rank: int
     n_iter: int
     status: Status
     history: History
-
-    @property
-    def gap(self) -> float:
-        """Relative duality gap: no consensus can lower the objective by a larger share."""
-        return relative_gap(self.objective, self.bound)
 
     def attributes(self) -> dict[str, Any]:
         """Return the solution as fitted attributes of an estimator."""
@@ -114,16 +95,6 @@ class Solution:
         }
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """The certified end of a run."""
-
-    consensus: FloatArray
-    objective: float
-    bound: float
-    rank: int
-
-
 State = TypeVar("State")
 Progress = Callable[[int, Check], None]
 """Called with the iteration and its measurements after every check."""
@@ -135,23 +106,18 @@ class Solver(Protocol[State]):
     @property
     def check_every(self) -> int:
         """Iterations between two checks."""
-        ...
 
     def init(self, problem: Problem, rng: np.random.Generator) -> State:
         """Return the first state."""
-        ...
 
     def step(self, problem: Problem, state: State) -> State:
         """Return the next state; the old one may be overwritten."""
-        ...
 
     def check(self, problem: Problem, state: State) -> Check:
         """Measure the state and decide whether to stop."""
-        ...
 
     def finish(self, problem: Problem, state: State) -> Certificate:
         """Return consensus, objective and bound of the final state."""
-        ...
 
 
 def run(
@@ -174,36 +140,20 @@ def run(
     >>> solution.status.value, solution.gap <= 1e-6
     ('converged', True)
     """
-    with use_threads():
-        return _run(solver, problem, max_iter, rng, progress)
-
-
-def _run(
-    solver: Solver[State], problem: Problem, max_iter: int, rng: np.random.Generator | None, progress: Progress | None
-) -> Solution:
-    history = History()
+    history, status, iteration = History(), Status.MAX_ITER, 0
     start = time.perf_counter()
-    state = solver.init(problem, rng if rng is not None else np.random.default_rng(0))
-    status, iteration, next_check = Status.MAX_ITER, 0, solver.check_every
-    for iteration in range(1, max_iter + 1):
-        state = solver.step(problem, state)
-        if iteration < next_check and iteration != max_iter:
-            continue
-        check = solver.check(problem, state)
-        next_check = iteration + (check.wait or solver.check_every)
-        history.append(iteration, check, time.perf_counter() - start)
-        if progress is not None:
-            progress(iteration, check)
-        if check.done is not None:
-            status = check.done
-            break
-    end = solver.finish(problem, state)
-    return Solution(
-        consensus=end.consensus,
-        objective=end.objective,
-        bound=end.bound,
-        rank=end.rank,
-        n_iter=iteration,
-        status=status,
-        history=history,
-    )
+    with use_threads():
+        state = solver.init(problem, rng if rng is not None else np.random.default_rng(0))
+        for iteration in range(1, max_iter + 1):
+            state = solver.step(problem, state)
+            if iteration % solver.check_every and iteration != max_iter:
+                continue
+            check = solver.check(problem, state)
+            history.append(iteration, check, time.perf_counter() - start)
+            if progress is not None:
+                progress(iteration, check)
+            if check.done is not None:
+                status = check.done
+                break
+        end = solver.finish(problem, state)
+    return Solution(end.consensus, end.objective, end.bound, end.rank, iteration, status, history)

@@ -34,17 +34,12 @@ import numpy as np
 
 from emvc import kernels
 from emvc._array import FloatArray, column_norms, row_norms
-from emvc._threads import threads_for_blas
 from emvc._validation import check_choice, check_integer, check_number
 from emvc.problem import Decomposition
 from emvc.prox import NuclearNorm
-from emvc.solvers._loop import Certificate, Check, Status
-from emvc.solvers._svt import SingularValueThreshold, Thresholded, spectral_norm_bound
-
-_CHUNK = 64  # rows at a time, so that what is made of them stays in the cache
-_ROUNDING = 1e-12  # multipliers of the largest norm allowed may exceed it by this
-_LARGE = 400  # from this number of samples on several threads pay for singular values
-_SVT_ACCURACY = 3e-6  # in spectral norm, of chains, whose norm is about one; see `emvc.solvers._dense`
+from emvc.solvers._loop import Check, Status
+from emvc.solvers.certificate import Certificate, norm_bound
+from emvc.solvers.svt import SingularValueThreshold, Thresholded
 
 
 class Shrinkage(NamedTuple):
@@ -78,7 +73,6 @@ class ALMState:
     total: float = math.inf
     residual: float = math.inf
     objective: float = math.inf
-    last_objective: float = math.inf
 
     @property
     def errors(self) -> FloatArray:
@@ -92,10 +86,7 @@ class ALMState:
     @property
     def multipliers(self) -> FloatArray:
         """The multipliers Y_k of the views."""
-        multipliers = self.errors
-        multipliers -= self.points
-        multipliers *= self.last_penalty
-        return multipliers
+        return np.asarray(self.last_penalty * (self.errors - self.points))
 
     @property
     def low_rank_multiplier(self) -> FloatArray:
@@ -150,8 +141,8 @@ class ALM:
             row_norms=row_norm,
             column_norms=column_norm,
             thresholds=np.zeros(problem.shape[0]),
-            svt=SingularValueThreshold(accuracy=_SVT_ACCURACY),
-            spectrum=Thresholded(0.0, 0),
+            svt=SingularValueThreshold(exact=True),
+            spectrum=Thresholded(np.empty(0), np.empty((0, 0))),
             penalty=self.penalty,
             last_penalty=self.penalty,
         )
@@ -168,7 +159,7 @@ class ALM:
         )  # fmt: skip
         state.shrinkage = shrinkage
         state.spectrum = state.svt(state.low_rank_point, 1.0 / mu, out=state.low_rank)
-        state.residual = max(residual, kernels.fused.largest_difference(state.consensus, state.low_rank))
+        state.residual = max(residual, float(np.abs(state.consensus - state.low_rank).max()))
         state.last_penalty, state.penalty = mu, min(self.growth * mu, self.max_penalty)
         return state
 
@@ -188,63 +179,29 @@ class ALM:
 
     def check(self, problem: Decomposition, state: ALMState) -> Check:
         """Apply the stopping rule."""
-        state.last_objective = state.objective
-        by_objective = self.stop == "objective"
-        state.objective = (
-            NuclearNorm().value(state.consensus) if by_objective else state.spectrum.nuclear_norm
-        ) + self._penalty(problem, state)
-        done = None
+        by_objective, done = self.stop == "objective", None
+        norm = NuclearNorm().value(state.consensus) if by_objective else state.spectrum.nuclear_norm
+        last, state.objective = state.objective, norm + self._penalty(problem, state)
         if state.residual <= self.tol:
             done = Status.CONVERGED
-        elif by_objective and not state.last_objective - state.objective > self.tol:
+        elif by_objective and not last - state.objective > self.tol:
             done = Status.STALLED
-        return Check(
-            objective=state.objective,
-            gap=math.nan,
-            residual=state.residual,
-            rank=state.spectrum.rank,
-            penalty=state.last_penalty,
-            done=done,
-        )
+        return Check(state.objective, math.nan, state.residual, state.spectrum.rank, state.last_penalty, done)
 
     def finish(self, problem: Any, state: ALMState) -> Certificate:
         """Judge the result by the best of several dual bounds (`_bounds`)."""
         low_rank = state.low_rank_multiplier
-        low_rank /= max(1.0, spectral_norm_bound(low_rank))
+        low_rank /= norm_bound(low_rank, self.tol)
         bound = max(problem.trivial_bound(), *self._bounds(problem, state, low_rank))
-        with threads_for_blas(len(state.consensus), least=_LARGE):
-            objective = problem.objective(state.consensus)
-        return Certificate(consensus=state.consensus, objective=objective, bound=bound, rank=state.spectrum.rank)
+        return Certificate.of(problem, state.consensus, bound, state.spectrum.rank)
 
     def _bounds(self, problem: Any, state: ALMState, low_rank: FloatArray) -> Iterator[float]:
         """Yield dual bounds of subgradients at the errors, and of the run's own multipliers, divided by weight."""
         weights, total = problem.weights[:, None], problem.beta + problem.lam
-        beta, lam, share = problem.beta * weights, problem.lam * weights, problem.beta / total if total else 0.0
-        errors = problem.errors(state.consensus)
-        row, column = self._norms(errors)
-        yield _separable_bound(problem, low_rank, errors, beta / row, lam / column)
-        own = problem.observed_part(state.multipliers)
-        row, column = self._norms(own)
-        yield _separable_bound(
-            problem, low_rank, own, -np.minimum(share, beta / row), -np.minimum(1.0 - share, lam / column)
-        )
-
-    def _norms(self, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return row and column norms, none below the floor."""
-        return np.maximum(row_norms(matrices), self.floor), np.maximum(column_norms(matrices), self.floor)
-
-
-def _separable_bound(
-    problem: Decomposition, low_rank: FloatArray, matrices: FloatArray, rows: FloatArray, columns: FloatArray
-) -> float:
-    """Return `Problem.dual_bound` of matrices times factors of their rows and of their columns, some rows at a time.
-
-    The factors have to keep the multipliers within their norms; rounding is allowed for.
-    """
-    total = 0.0
-    for start in range(0, len(low_rank), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        multipliers = matrices[:, part] * (rows[:, part, None] + columns[:, None, :])
-        total += float(np.vdot(multipliers, problem.transitions[:, part]))
-        total += float(np.sum(np.min(low_rank[part] - multipliers.sum(axis=0), axis=1)))
-    return total / (1.0 + _ROUNDING)
+        share = problem.beta / total if total else 0.0
+        own = problem.observed_part(-state.multipliers)
+        for matrices, most in ((problem.errors(state.consensus), (math.inf, math.inf)), (own, (share, 1.0 - share))):
+            row, column = (np.maximum(norms(matrices), self.floor) for norms in (row_norms, column_norms))
+            rows = matrices * np.minimum(most[0], problem.beta * weights / row)[:, :, None]
+            columns = matrices * np.minimum(most[1], problem.lam * weights / column)[:, None, :]
+            yield problem.dual_bound(low_rank, rows, columns, low_rank_norm=1.0)
