@@ -165,18 +165,18 @@ def run_ranges(function: Callable[[int, int], Any], n_items: int, *, least: int 
     ----------
     function : callable
         Must release the GIL to gain anything. Ranges must not matter for what it computes, and empty ones must do
-        nothing: ``function(0, 0)`` is called first, so that it is compiled.
+        nothing: ``function(0, 0)`` is called before several threads start, so that it is compiled.
     n_items : int
         Number of items.
     least : int
         Fewest items that are worth a thread.
     """
-    with _compilation:  # of one function at a time, and never inside the pool
-        function(0, 0)
     threads = min(n_threads(), n_items // least)
     if threads <= 1:
         function(0, n_items)
         return
+    with _compilation:  # of one function at a time, and never inside the pool
+        function(0, 0)
     n_tasks = min(_TASKS_PER_THREAD * threads, n_items // least)
     _run([partial(function, *pair) for pair in itertools.pairwise(_edges(n_items, n_tasks))], threads)
 
