@@ -1,7 +1,6 @@
 """Quality and robustness of the defaults on real data, against plain averaging and the baselines.
 
-Prints Markdown tables: clean data, destroyed samples, mismatched samples, noise, a view of noise, missing samples and
-the number of clusters. Every figure is a mean over seeds; no label is used but for scoring.
+Prints Markdown tables: clean data, destroyed samples, mismatched samples, noise, a view of noise and missing samples. Every figure is a mean over seeds; no label is used but for scoring.
 
     python benchmarks/robustness.py [--parts clean,samples,...] [--datasets webkb,...] [--seeds 5]
 """
@@ -18,8 +17,6 @@ from peers import run_peers
 from sklearn.metrics import roc_auc_score
 
 from emvc import EMVC, FeatureConcatenation, KernelAddition, datasets
-from emvc._validation import check_views
-from emvc.cluster_count import choose_n_clusters
 from emvc.experiments.board.ladder import Mean
 from emvc.metrics import clustering_scores
 from emvc.spectral import cluster_chain
@@ -230,20 +227,6 @@ def hard(_names, seeds):
     print(f"\nmean {np.mean(found):.3f}")
 
 
-def number(names, seeds):
-    head("Number of clusters", "data", "true", "found", "confidence")
-    right = 0
-    for name in names or CLEAN:
-        data = datasets.load(name)
-        views = check_views(data.views)
-        found, confidence, _ = choose_n_clusters(
-            lambda width, views=views: EMVC()._rows(views, width), None, np.random.default_rng(seeds[0])
-        )
-        right += found == data.n_clusters
-        show(name, data.n_clusters, found, confidence)
-    print(f"\n{right} right")
-
-
 PARTS = {
     "clean": clean,
     "samples": samples,
@@ -252,7 +235,6 @@ PARTS = {
     "noise_view": noise_view,
     "missing": missing,
     "hard": hard,
-    "number": number,
     "others": others,
 }
 

@@ -2,7 +2,7 @@
 How many clusters?
 ==================
 
-``n_clusters="auto"`` tries 2 to 20 and takes the number with the best evidence. `emvc.select` shows the evidence, so
+``n_clusters="auto"`` tries 2 to 120 and takes the number with the best score. `emvc.select` shows the evidence, so
 that you can disagree.
 """
 
@@ -28,10 +28,9 @@ chosen = emvc.select(views, multipliers=(1.0,), random_state=0)
 print(f"{chosen.n_clusters} clusters, confidence {chosen.confidence:.2f}")
 
 # %%
-# Four measures are multiplied, with different exponents: links that stay inside clusters, what the cluster of a
-# sample tells about its neighbours', stability on random subsets, and agreement of the single views with all of them.
-# A clear peak gives a high confidence. For real data it is often low: the first 300 digits have ten classes, but
-# other numbers explain their graphs about as well.
+# A chain with c clusters has c eigenvalues near one, and then a gap; the score is the width of the gap times the root
+# of log c. A clear peak gives a high confidence. For real data it is often low: the first 300 digits have ten
+# classes, but other numbers explain their graphs about as well.
 
 digits = emvc.select(make_digits_views(n_samples=300).views, multipliers=(1.0,), random_state=0)
 print(f"{digits.n_clusters} clusters of digits, confidence {digits.confidence:.2f}")
@@ -39,7 +38,7 @@ print(f"{digits.n_clusters} clusters of digits, confidence {digits.confidence:.2
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
 for ax, title, selection in zip(axes, ("six groups", "ten digits"), (chosen, digits), strict=True):
     candidates = [record["n_clusters"] for record in selection.clusters]
-    for measure in ("stability", "agreement", "score"):
+    for measure in ("eigenvalue", "gap", "score"):
         values = [record[measure] for record in selection.clusters]
         ax.plot(candidates, values, "o-", ms=3, label=measure, lw=2.5 if measure == "score" else 1)
     ax.axvline(selection.n_clusters, color="0.6", ls="--", lw=1)
@@ -50,7 +49,6 @@ plt.show()
 
 # %%
 # With a confidence below 0.1, treat the number as one candidate among several: look at the second best, or at what you
-# know about the data. On real sets the automatic choice of version 0.1.0 was right about half of the time
-# (:doc:`/benchmarks`).
+# know about the data. On real sets the automatic choice is wrong by a factor of about two (:doc:`/board`).
 ranked = sorted(digits.clusters, key=lambda record: -record["score"])
 print("best candidates:", ", ".join(f"{record['n_clusters']:.0f} ({record['score']:.2f})" for record in ranked[:4]))

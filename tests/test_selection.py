@@ -3,7 +3,9 @@ import pytest
 
 import emvc
 from emvc import EMVC
-from emvc.cluster_count import _separation
+from emvc.cluster_count import choose_n_clusters
+from emvc.method.reference import Rows
+from emvc.problem import RowProblem
 
 
 def separated(seed, n_clusters, n=200):
@@ -22,21 +24,44 @@ def test_number_of_well_separated_clusters_is_found(n_clusters):
     assert best["n_clusters"] == n_clusters
 
 
-def test_more_than_twenty_clusters_are_found_by_the_gap_in_the_spectrum():
+def test_many_small_clusters_are_found():
     model = EMVC("auto", random_state=0).fit(separated(0, 30, n=360))
     assert model.n_clusters_ == 30
-    assert model.n_clusters_confidence_ > 0.5
-    numbers = [int(record["n_clusters"]) for record in model.n_clusters_evidence_]
-    assert numbers == sorted(numbers)
-    assert {2, 20, 30} <= set(numbers)
+    assert model.n_clusters_confidence_ > 0.3
+    assert [record["n_clusters"] for record in model.n_clusters_evidence_] == list(range(2, 73))
 
 
-def test_separation_of_a_cut():
-    graph = np.kron(np.eye(2), np.ones((3, 3)))
-    assert _separation(graph, np.repeat([0, 1], 3)) == pytest.approx((1.0, np.log(2)))
-    inside, information = _separation(graph, np.tile([0, 1, 1], 2))  # across the gap
-    assert inside == pytest.approx(0.5)
-    assert information == pytest.approx(0.0)
+def rows_of(chain):
+    """Return a description of samples whose consensus is this chain, for graphs of any width."""
+    samples = len(chain)
+    problem = RowProblem(chain[None], np.full((1, samples), np.inf), np.ones((1, samples)))
+    nothing = np.zeros((samples, 1))
+    return lambda _: Rows(problem, nothing == 0, nothing, nothing, nothing, np.ones(1))
+
+
+def with_spectrum(values):
+    """Return a symmetric chain with these eigenvalues behind the first."""
+    n = len(values) + 1
+    basis = np.linalg.qr(np.column_stack([np.ones(n), np.random.default_rng(0).standard_normal((n, n - 1))]))[0]
+    return basis @ np.diag([1.0, *values]) @ basis.T
+
+
+def test_score_is_the_gap_times_the_root_of_the_information():
+    values = np.array([0.9, 0.7, 0.65, 0.2] + 26 * [0.0])
+    number, confidence, records = choose_n_clusters(rows_of(with_spectrum(values)), None)
+    jump = 0.999  # of the walk that does not start anew
+    gaps = jump * np.array([0.2, 0.05, 0.45, 0.2, 0.0])
+    scores = gaps * np.sqrt(np.log([2, 3, 4, 5, 6]))
+    assert [record["n_clusters"] for record in records] == [2, 3, 4, 5, 6]
+    np.testing.assert_allclose([record["gap"] for record in records], gaps, atol=1e-9)
+    np.testing.assert_allclose([record["score"] for record in records], scores, atol=1e-9)
+    assert number == 4
+    assert confidence == pytest.approx(1 - np.sort(scores)[-2] / scores[2])
+
+
+def test_a_gap_that_tells_more_clusters_apart_is_worth_more():
+    values = np.array([0.6, 0.3, 0.3, 0.3, 0.02] + 25 * [0.0])  # behind 2 clusters .3 wide, behind 5 only .28
+    assert choose_n_clusters(rows_of(with_spectrum(values)), None)[0] == 5
 
 
 def test_candidates_and_path_come_with_evidence():

@@ -43,8 +43,8 @@ class Selection:
     beta, lam : float
         Weights of the decomposition.
     clusters : list of dict
-        For every candidate number of clusters ``n_clusters``, ``inside``, ``information``, ``stability``,
-        ``agreement`` and ``score`` (see `emvc.cluster_count`).
+        For every candidate number of clusters ``n_clusters``, ``eigenvalue``, ``gap`` and ``score`` (see
+        `emvc.cluster_count`).
     weights : list of dict
         For every point of the path ``multiplier``, ``beta``, ``rank``, ``eigengap``, ``gap`` and ``settled``, the
         agreement of its clusters with those of the next point.
@@ -73,13 +73,13 @@ def select(
     views : list or dict of arrays
         As for `EMVC.fit`.
     n_clusters : int, "auto" or sequence of int
-        The number, or candidates for it; ``"auto"`` tries 2 to 20.
+        The number, or candidates for it; ``"auto"`` tries 2 to 120.
     estimator : EMVC, optional
         Options other than the number of clusters and the weights; the defaults if not given.
     multipliers : sequence of float
         Path of weights in units of the default; with fewer than two, the default is taken.
     random_state : int, Generator, RandomState or None
-        Seed of the subsets and of k-means.
+        Seed of k-means along the path of weights.
 
     Examples
     --------
@@ -91,22 +91,22 @@ def select(
     """
     model = EMVC() if estimator is None else clone(estimator)
     checked = check_views(views, allow_missing=True, precomputed=model._is_precomputed())
-    rng = check_generator(random_state)
+    seed = int(check_generator(random_state).integers(2**31 - 1))
     with limit_threads(model.n_jobs):
         if isinstance(n_clusters, str) or not np.isscalar(n_clusters):
             candidates = None if isinstance(n_clusters, str) else [int(c) for c in n_clusters]  # type: ignore[union-attr]
-            number, confidence, evidence = choose_n_clusters(lambda width: model._rows(checked, width), candidates, rng)
+            number, confidence, evidence = choose_n_clusters(lambda width: model._rows(checked, width), candidates)
         else:
             number, confidence, evidence = check_integer(n_clusters, "n_clusters", least=2), 1.0, []
-    beta, lam, path = _follow_path(views, model, number, multipliers)
+    beta, lam, path = _follow_path(views, model, number, multipliers, seed)
     return Selection(number, confidence, beta, lam, evidence, path)
 
 
 def _follow_path(
-    views: Any, model: EMVC, n_clusters: int, multipliers: Sequence[float]
+    views: Any, model: EMVC, n_clusters: int, multipliers: Sequence[float], seed: int
 ) -> tuple[float, float, list[dict[str, float]]]:
     """Return the weights from which on the clusters have settled, and the evidence along the path."""
-    model = clone(model).set_params(n_clusters=n_clusters, beta="auto", lam="auto", random_state=0)
+    model = clone(model).set_params(n_clusters=n_clusters, beta="auto", lam="auto", random_state=seed)
     if model.solver == "auto":  # the row problem has no weights
         model.set_params(solver="admm")
     default = model.fit(views)

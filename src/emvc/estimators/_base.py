@@ -65,7 +65,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         )
         check_integer(self.n_init, "n_init", least=1)
         rng = check_generator(self.random_state)
-        n_clusters, evidence = self._choose_n_clusters(checked, rng)
+        n_clusters, evidence = self._choose_n_clusters(checked)
         fitted = {"n_clusters_": n_clusters} | self._fit(checked, n_clusters, rng) | evidence
         for name, value in fitted.items():
             setattr(self, name, value)
@@ -90,9 +90,8 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         check_is_fitted(self)
         persistence.save(self, path)
 
-    def _choose_n_clusters(self, views: Views, rng: np.random.Generator) -> tuple[int, dict[str, Any]]:
+    def _choose_n_clusters(self, views: Views) -> tuple[int, dict[str, Any]]:
         """Return the number of clusters and attributes that tell how it was found."""
-        del rng
         # One cluster is a degenerate request, allowed for one plain array because scikit-learn's tools make it.
         return check_n_clusters(self.n_clusters, views.n_samples, least=1 if views.single else 2), {}
 

@@ -31,7 +31,7 @@ def fit_dask(model: Any, views: Any) -> Any:
             if isinstance(model.n_clusters, str):
                 check_choice(model.n_clusters, "n_clusters", ("auto",))
                 sample = source.take(landmarks.draw(source.n_samples, min(_COUNTED, source.n_samples)))
-                n_clusters, confidence, records = choose_n_clusters(lambda width: model._rows(sample, width), None, rng)
+                n_clusters, confidence, records = choose_n_clusters(lambda width: model._rows(sample, width), None)
                 evidence = {"n_clusters_confidence_": confidence, "n_clusters_evidence_": records}
             else:
                 n_clusters = check_n_clusters(model.n_clusters, source.n_samples)

@@ -30,9 +30,9 @@ _TIES = 1e-9  # relative difference up to which two links are equally strong
 class NetworkClusterer(MultiViewClusterer):
     """Estimators that fuse the views into one network and can read the number of clusters off its spectrum."""
 
-    def _choose_n_clusters(self, views: Views, rng: np.random.Generator) -> tuple[int, dict[str, Any]]:
+    def _choose_n_clusters(self, views: Views) -> tuple[int, dict[str, Any]]:
         if not isinstance(self.n_clusters, str):
-            return super()._choose_n_clusters(views, rng)
+            return super()._choose_n_clusters(views)
         check_choice(self.n_clusters, "n_clusters", ("auto",))
         return 0, {}  # `_fit` finds it, once there is a network
 

@@ -76,8 +76,8 @@ class EMVC(GraphOptions):
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        Number of clusters; ``"auto"`` tries 2 to 20, and more where the views call for it, and chooses without labels
-        (see `emvc.cluster_count`), by 5000 evenly spread samples if there are more.
+        Number of clusters; ``"auto"`` tries 2 to 120 and chooses without labels (see `emvc.cluster_count`), by 5000
+        evenly spread samples if there are more.
     beta : float or "auto", default="auto"
         Weight of the row groups of the errors in the model of the paper. There ``"auto"`` is
         ``4 * sqrt(n_clusters / n_samples)`` divided by the number of chains; twice that if a single view has to do.
@@ -533,14 +533,14 @@ class EMVC(GraphOptions):
         )
         return number
 
-    def _choose_n_clusters(self, views: Views, rng: np.random.Generator) -> tuple[int, dict[str, Any]]:
+    def _choose_n_clusters(self, views: Views) -> tuple[int, dict[str, Any]]:
         if not isinstance(self.n_clusters, str):
-            return super()._choose_n_clusters(views, rng)
+            return super()._choose_n_clusters(views)
         check_choice(self.n_clusters, "n_clusters", ("auto",))
         if views.n_samples > _MOST_COUNTED:
             views = views.take(np.linspace(0, views.n_samples - 1, _MOST_COUNTED).astype(np.intp))
         with limit_threads(self.n_jobs):
-            number, confidence, evidence = choose_n_clusters(lambda width: self._rows(views, width), None, rng)
+            number, confidence, evidence = choose_n_clusters(lambda width: self._rows(views, width), None)
         return number, {"n_clusters_confidence_": confidence, "n_clusters_evidence_": evidence}
 
     def _rows(self, views: Views, n_clusters: int) -> Rows:
