@@ -34,10 +34,10 @@ NEIGHBOR = 3
 APART = 3.0
 """Deviations between two groups of scores that are two: root 2 times the difference over the root of both variances."""
 
-_MADE_UP = 100  # wrong rows that are made of each kind
+_MADE_UP = 50  # wrong rows that are made of each kind
 _LEAST_SAMPLES = 20
 _STEPS = 100  # of EM
-_SETTLED = 1e-5  # relative change that ends it
+_SETTLED = 1e-3  # relative change that ends it
 _LEAST_SPREAD = 1e-3  # of log distances
 _FIRST_SHARE = 0.05
 
@@ -128,15 +128,10 @@ class Isolation:
 
 
 def _second_group(scores: FloatArray, ruined: FloatArray, independent: FloatArray) -> Groups | None:
-    """Return the largest group that is apart from the usual scores and beyond those of rows of independent cells."""
-    width = max(_moments(ruined)[1], _moments(independent)[1])
-    best: Groups | None = None
-    for start in (0.0, 0.5, 1.0):
-        center = float((1.0 - start) * independent.mean() + start * ruined.mean())
-        found = _fit(scores, (center, width), free=True)
-        if found is not None and found.are_two and found.wrong[0] >= independent.mean():
-            best = found if best is None or found.share > best.share else best
-    return best
+    """Return a group that is apart from the usual scores and beyond those of rows of independent cells."""
+    center, width = _moments(independent)
+    found = _fit(scores, (center, max(width, _moments(ruined)[1])), free=True)
+    return found if found is not None and found.are_two and found.wrong[0] >= center else None
 
 
 def _fit(scores: FloatArray, wrong: tuple[float, float], *, free: bool = False) -> Groups | None:
@@ -151,14 +146,17 @@ def _fit(scores: FloatArray, wrong: tuple[float, float], *, free: bool = False) 
         share = float(np.clip(weight.mean(), 1e-4, 0.6))
         moved = groups.wrong if not free or weight.sum() < 3.0 else _moments(scores, weight)
         before, groups = groups, Groups(_moments(scores, 1.0 - weight), moved, share)
-        if np.allclose([*before.usual, *before.wrong], [*groups.usual, *groups.wrong], rtol=_SETTLED, atol=0.0):
+        moves = zip([*before.usual, *before.wrong], [*groups.usual, *groups.wrong], strict=True)
+        if all(abs(new - old) <= _SETTLED * abs(new) for old, new in moves):
             break
     return groups
 
 
 def _moments(scores: FloatArray, weights: FloatArray | None = None) -> tuple[float, float]:
-    center = float(np.average(scores, weights=weights))
-    spread = float(np.sqrt(np.average((scores - center) ** 2, weights=weights)))
+    weights = np.ones(len(scores)) if weights is None else weights
+    total = weights.sum() or 1.0
+    center = float(weights @ scores / total)
+    spread = float(np.sqrt(weights @ (scores - center) ** 2 / total))
     return center, max(spread, _LEAST_SPREAD)
 
 
