@@ -1,9 +1,10 @@
-"""The number of clusters: how far ``n_clusters="auto"`` is from the number of classes, beside NEMO's and SNF's estimates.
+"""How far ``n_clusters="auto"`` is from the number of classes, beside NEMO's and SNF's estimates.
 
     python benchmarks/cluster_count.py [FOLDER...]
 
 On generated sets (2 to 12 equal clusters in one to three views, nearest centres 5 to 8 deviations apart) and, if
-folders with data sets are named, on these, with at most 5,500 samples: mean |log2(found / true)| by halves of the board.
+folders with data sets are named, on these, with at most 5,500 samples: mean |log2(found / true)| by halves of the
+board.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Quality and robustness of the defaults on real data, against plain averaging and the baselines.
 
-Prints Markdown tables: clean data, destroyed samples, mismatched samples, noise, a view of noise and missing samples. Every figure is a mean over seeds; no label is used but for scoring.
+Prints Markdown tables: clean data, destroyed samples, mismatched samples, noise, a view of noise and missing samples.
+Every figure is a mean over seeds; no label is used but for scoring.
 
     python benchmarks/robustness.py [--parts clean,samples,...] [--datasets webkb,...] [--seeds 5]
 """

@@ -19,6 +19,9 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.intp]
 
+ROUNDING = 1e-9
+"""Share of a number below which another one counts as nothing, and a difference as none."""
+
 
 def namespace(*arrays: Array) -> Any:
     """Return the array API namespace that all ``arrays`` share.

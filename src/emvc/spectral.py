@@ -33,7 +33,6 @@ from emvc._threads import threads_for_openmp
 TELEPORT = 1e-3
 _DENSE_LIMIT = 200  # below this size a full eigendecomposition is instant and Lanczos gains nothing
 _RESTARTS = 60  # of Lanczos; several times as many as usual
-_DENSE_RESORT = 1000  # up to this size a full eigendecomposition takes no longer than the restarts that were in vain
 _LOOSE = 1e-8  # accuracy that is asked for otherwise
 _MANY_ENTRIES = 1_000_000  # of an embedding from which several threads pay in k-means
 _NEGLIGIBLE = 1e-3  # length of a column, relative to the longest, that k-means need not see
@@ -267,10 +266,7 @@ def _leading(
         try:
             values, vectors = _lanczos(apply, n, n_components, start, maxiter=_RESTARTS)
         except ArpackNoConvergence:
-            if n <= _DENSE_RESORT:
-                values, vectors = _leading_dense(apply, n, n_components)
-            else:
-                values, vectors = _lanczos(apply, n, n_components, start, tol=_LOOSE)
+            values, vectors = _lanczos(apply, n, n_components, start, tol=_LOOSE)
     order = np.argsort(-values)
     return _fix_signs(vectors[:, order]), values[order]
 

@@ -17,14 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from emvc._array import FloatArray
+from emvc._array import ROUNDING, FloatArray
 from emvc._validation import Views, check_choice
 from emvc.estimators._base import MultiViewClusterer
 from emvc.graphs import normalized_affinity
 from emvc.spectral import leading_eigenvectors
 
 _LEAST_WIDTH = float(np.finfo(np.float64).eps)  # of the kernel, for samples with many duplicates
-_TIES = 1e-9  # relative difference up to which two links are equally strong
 
 
 class NetworkClusterer(MultiViewClusterer):
@@ -69,7 +68,7 @@ def strongest_links(network: FloatArray, n_links: int) -> FloatArray:
            [0.5 , 0.  , 0.5 ]])
     """
     last = len(network) - min(n_links, len(network))
-    threshold = np.partition(network, last, axis=1)[:, last, None] * (1.0 - _TIES)
+    threshold = np.partition(network, last, axis=1)[:, last, None] * (1.0 - ROUNDING)
     kept = np.where(network >= threshold, network, 0.0)
     kept /= kept.sum(axis=1, keepdims=True)
     return kept

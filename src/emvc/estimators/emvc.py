@@ -35,6 +35,7 @@ from emvc.method.prepare import Prepared, assemble, place, prepare
 from emvc.method.reference import Rows, Settings
 from emvc.problem import Problem, relative_gap
 from emvc.solvers import ADMM, ALM, History, Status
+from emvc.solvers.alm import TOL_SHARE
 from emvc.spectral import EMBEDDINGS, Embedding, cluster_chain, has_unit_rows, number_by_appearance, scale_rows
 
 SOLVERS = ("auto", "admm", "alm", "alm-authors")
@@ -51,7 +52,6 @@ PUBLISHED = {
 FALSE_ALARMS = 0.05
 """What ``screen="auto"`` means."""
 
-_ALM_TOL = 1e-5  # times tol: the printed 1e-8 at the default
 _AUTO_WEIGHT = 4.0
 _MOST_COUNTED = 5000  # of more samples, so many evenly spread ones choose the number of clusters
 _SINGLE_TOL = 1e-4  # gaps this large are far above the rounding of single precision
@@ -600,7 +600,7 @@ class EMVC(GraphOptions):
             return None
         if self.solver in ("auto", "admm"):
             return ADMM(tol=tol)
-        return ALM(tol=_ALM_TOL * tol, stop="residual" if self.solver == "alm" else "objective")
+        return ALM(tol=TOL_SHARE * tol, stop="residual" if self.solver == "alm" else "objective")
 
     def _dtype(self, solver: ADMM | ALM | None) -> type[np.floating[Any]]:
         """Return the precision of the chains."""

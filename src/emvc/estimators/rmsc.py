@@ -12,10 +12,10 @@ from emvc.estimators._solve import solve
 from emvc.graphs import stack_transitions
 from emvc.problem import EntrywiseProblem
 from emvc.solvers import EntrywiseADMM, EntrywiseALM
+from emvc.solvers.alm import TOL_SHARE
 from emvc.spectral import EMBEDDINGS, Embedding, cluster_embedding, spectral_embedding
 
 _AUTO_WEIGHT = 4.0
-_ALM_TOL = 1e-5  # times tol: the usual 1e-8 at the default
 
 
 class RMSC(GraphOptions):
@@ -107,7 +107,7 @@ class RMSC(GraphOptions):
         max_iter = check_integer(self.max_iter, "max_iter", least=1)
         shape = (views.n_samples, views.n_samples)
         check_memory(3 * len(views.arrays) + 8, shape, advice="Cluster a subset of the samples or use fewer views.")
-        solver = EntrywiseADMM(tol=tol) if self.solver == "admm" else EntrywiseALM(tol=_ALM_TOL * tol)
+        solver = EntrywiseADMM(tol=tol) if self.solver == "admm" else EntrywiseALM(tol=TOL_SHARE * tol)
         with limit_threads(self.n_jobs):
             transitions = stack_transitions(self._affinities(views, n_clusters), len(views.arrays), views.n_samples)
             problem = EntrywiseProblem(transitions, lam)

@@ -15,7 +15,6 @@ from numba import njit
 from emvc._array import FloatArray, IntArray
 from emvc._threads import run_ranges
 
-_TIES = 1e-9  # relative difference up to which two distances are equal
 _ROWS = 32  # fewest rows that are worth a thread
 _SAMPLED = 24  # values that tell where a rank is, if there are many times as many
 _SMALLEST, _LARGEST = 1e-200, 1e200  # sums of affinities that rounding does no harm

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from emvc._array import FloatArray, IntArray
+from emvc._array import ROUNDING, FloatArray, IntArray
 from emvc._threads import run_ranges
-from emvc.kernels.neighbors import _ROWS, _TIES, _select, least_width
+from emvc.kernels.neighbors import _ROWS, _select, least_width
 
 WIDTH = 0.35
 """Width of the kernel of a link, as a share of the mean of its length and the neighbour distances of its ends."""
@@ -57,7 +57,7 @@ def _measure(
             bounds[i], shares[i], scales[i] = 0.0, 0.0, 0.0
             continue
         bound = _select(row[:count], min(n_neighbors, count) - 1)
-        slack = _TIES * bound
+        slack = ROUNDING * bound
         nearer, tied, near_sum, tied_sum = 0, 0, 0.0, 0.0
         for j in range(n):
             if j != own[i]:
@@ -76,7 +76,7 @@ def _measure(
 @njit(cache=True)
 def _part(square: float, bound: float, share: float) -> float:
     """Return how much a sample at this squared distance counts as a neighbour: 1, a share of the last places, or 0."""
-    slack = _TIES * bound
+    slack = ROUNDING * bound
     if square < bound - slack:
         return 1.0
     return share if square <= bound + slack else 0.0

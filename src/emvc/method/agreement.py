@@ -27,14 +27,13 @@ import numpy as np
 from scipy.optimize import nnls
 from sklearn.isotonic import isotonic_regression
 
-from emvc._array import BoolArray, FloatArray, IntArray
+from emvc._array import ROUNDING, BoolArray, FloatArray, IntArray
 from emvc._threads import by_rows
+from emvc.method.isolation import LEAST_SAMPLES
 from emvc.spectral import scale_rows
 
-_LEAST_PAIRS = 20  # samples that two views must share to be compared
 _MOST_ENUMERATED = 10  # views of which all ways to be right or wrong are summed over
 _LEAST_RATIO = 1e-3
-_ROUNDING = 1e-9  # of similarities: what is as close counts as closer
 _ROUNDS = 20  # of the approximation for more views
 
 Ranks = dict[tuple[int, int], FloatArray]
@@ -88,7 +87,7 @@ class Comparison:
             Which member a sample is, -1 if none.
         """
         itself = np.einsum("ij,ij->i", own, others) - others @ self.popularity
-        least, popular = itself - _ROUNDING, self.others @ self.popularity
+        least, popular = itself - ROUNDING, self.others @ self.popularity
         lead, closer = np.ascontiguousarray(self.others.T), np.empty(len(own))
 
         def count(part: slice) -> None:
@@ -156,7 +155,7 @@ class Agreement:
         comparisons, ranks = {}, {}
         for k, other in itertools.permutations(range(n_views), 2):
             members = np.flatnonzero(shown[:, k] & shown[:, other])
-            if len(members) >= _LEAST_PAIRS:
+            if len(members) >= LEAST_SAMPLES:
                 comparisons[k, other], ranks[k, other] = Comparison.fit(units[k], units[other], members)
         return cls(comparisons, _wrong_shares(comparisons, n_views, len(shown))), ranks
 

@@ -34,11 +34,12 @@ NEIGHBOR = 3
 APART = 3.0
 """Deviations between two groups of scores that are two: root 2 times the difference over the root of both variances."""
 
+LEAST_SAMPLES = 20
+"""Fewer samples than these tell nothing, in one view or shared by two."""
+
 _MADE_UP = 50  # wrong rows that are made of each kind
-_LEAST_SAMPLES = 20
 _STEPS = 100  # of EM
-_SETTLED = 1e-3  # relative change that ends it
-_LEAST_SPREAD = 1e-3  # of log distances
+_SETTLED = 1e-3  # relative change that ends it, and least spread of log distances
 _FIRST_SHARE = 0.05
 
 
@@ -91,7 +92,7 @@ class Isolation:
     def fit(cls, view: View) -> tuple[Isolation, FloatArray]:
         """Measure a view; return the model and the `probabilities` of its samples."""
         n_samples = view.shape[0]
-        if n_samples < _LEAST_SAMPLES:
+        if n_samples < LEAST_SAMPLES:
             return cls(Scaling(None), view, NEIGHBOR), np.zeros((2, n_samples))
         scaling = graphs.clipped_scores(view)
         reference = scaling.apply(view)
@@ -137,7 +138,7 @@ def _second_group(scores: FloatArray, ruined: FloatArray, independent: FloatArra
 def _fit(scores: FloatArray, wrong: tuple[float, float], *, free: bool = False) -> Groups | None:
     """Fit usual scores and the share of wrong ones, and with ``free`` where these are; None if they are not farther."""
     center = float(np.median(scores))
-    spread = max(1.4826 * float(np.median(np.abs(scores - center))), _LEAST_SPREAD)
+    spread = max(1.4826 * float(np.median(np.abs(scores - center))), _SETTLED)
     groups = Groups((center, spread), wrong, _FIRST_SHARE)
     for _ in range(_STEPS):
         if groups.wrong[0] <= groups.usual[0]:
@@ -157,7 +158,7 @@ def _moments(scores: FloatArray, weights: FloatArray | None = None) -> tuple[flo
     total = weights.sum() or 1.0
     center = float(weights @ scores / total)
     spread = float(np.sqrt(weights @ (scores - center) ** 2 / total))
-    return center, max(spread, _LEAST_SPREAD)
+    return center, max(spread, _SETTLED)
 
 
 def _made_up(view: View) -> View:

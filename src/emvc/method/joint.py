@@ -11,11 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from emvc._array import FloatArray, IntArray
+from emvc._array import ROUNDING, FloatArray, IntArray
 from emvc._threads import by_rows
 from emvc.method.local import LocalGraph
-
-_NOTHING = 1e-9  # of beliefs, where two samples share no view
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +87,7 @@ def average(squares: Sequence[FloatArray], units: FloatArray, rows: FloatArray, 
             weight *= squares[k][part]
             weight *= units[k]
             total += weight
-        joint[part] = np.where(count > _NOTHING, total / np.maximum(count, _NOTHING), np.nan)
+        joint[part] = np.where(count > ROUNDING, total / np.maximum(count, ROUNDING), np.nan)
 
     by_rows(weigh, len(joint))
     return joint

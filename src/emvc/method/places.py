@@ -21,7 +21,7 @@ from functools import partial
 
 import numpy as np
 
-from emvc._array import BoolArray, FloatArray, IntArray
+from emvc._array import ROUNDING, BoolArray, FloatArray, IntArray
 from emvc._threads import by_rows, gram
 from emvc._validation import View
 from emvc.spectral import scale_rows
@@ -31,7 +31,6 @@ PENALTIES = np.geomspace(1e-4, 2.0, 12)
 
 _SEARCH_STEPS = 6  # for the leading components
 _SPARE = 10  # more directions than are kept
-_NOTHING = 1e-9  # of the largest variance: less is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +60,7 @@ class Components:
             directions = np.linalg.qr(image)[0]
         values, turn = np.linalg.eigh(gram(cls(mean, directions).scores(view)))
         keep = np.argsort(-values)[:number]
-        return cls(mean, directions @ turn[:, keep[values[keep] > _NOTHING * max(values.max(initial=0.0), 1e-300)]])
+        return cls(mean, directions @ turn[:, keep[values[keep] > ROUNDING * max(values.max(initial=0.0), 1e-300)]])
 
     def scores(self, view: View) -> FloatArray:
         """Return the components of samples, of shape (n_samples, n_components)."""
@@ -92,7 +91,7 @@ class Regression:
     @classmethod
     def fit(cls, scores: FloatArray, embedding: FloatArray, beliefs: FloatArray) -> Regression:
         """Regress the embedding on the scores of the states, weighed by beliefs."""
-        total = max(beliefs.sum(), _NOTHING)
+        total = max(beliefs.sum(), ROUNDING)
         center, mean = beliefs @ scores / total, beliefs @ embedding / total
         wanted = embedding - mean
         variances, turn = np.linalg.eigh(gram(np.sqrt(beliefs)[:, None] * (scores - center)))
@@ -100,9 +99,9 @@ class Regression:
         image = turned.T @ (beliefs[:, None] * wanted)
         best, least = cls(center, np.zeros_like(image), mean, beliefs / total), np.inf
         for penalty in variances.max(initial=0.0) * PENALTIES:
-            inverse = 1.0 / np.maximum(variances + penalty, _NOTHING)
+            inverse = 1.0 / np.maximum(variances + penalty, ROUNDING)
             leverage = beliefs * (turned**2 @ inverse + 1.0 / total)
-            residual = (wanted - turned @ (inverse[:, None] * image)) / np.maximum(1.0 - leverage, _NOTHING)[:, None]
+            residual = (wanted - turned @ (inverse[:, None] * image)) / np.maximum(1.0 - leverage, ROUNDING)[:, None]
             error = float(beliefs @ np.sum(residual**2, axis=1))
             if error < least:
                 best, least = cls(center, turn @ (inverse[:, None] * image), mean, leverage), error
@@ -113,7 +112,7 @@ class Regression:
         found = np.asarray((scores - self.center) @ self.slopes)
         itself = np.flatnonzero(own >= 0)
         leverage, known = self.leverage[own[itself], None], embedding[own[itself]] - self.mean
-        found[itself] = (found[itself] - leverage * known) / np.maximum(1.0 - leverage, _NOTHING)
+        found[itself] = (found[itself] - leverage * known) / np.maximum(1.0 - leverage, ROUNDING)
         return found + self.mean
 
 

@@ -41,6 +41,9 @@ from emvc.solvers._loop import Check, Status
 from emvc.solvers.certificate import Certificate, norm_bound
 from emvc.solvers.svt import SingularValueThreshold, Thresholded
 
+TOL_SHARE = 1e-5
+"""Residual that is asked for, as a share of ``tol`` of the estimators: the printed 1e-8 at the default."""
+
 
 class Shrinkage(NamedTuple):
     """How errors follow from their points: a soft threshold, then division by one plus two weights."""
