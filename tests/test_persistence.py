@@ -41,13 +41,17 @@ def assert_same(one, other):
         np.testing.assert_array_equal(one, other)
     elif scipy.sparse.issparse(one):
         assert abs(one - other).nnz == 0
+    elif isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key in one:
+            assert_same(one[key], other[key])
     elif isinstance(one, list | tuple):
         assert len(one) == len(other)
         for left, right in zip(one, other, strict=True):
             assert_same(left, right)
     elif hasattr(one, "__dict__"):
         assert type(one) is type(other)
-        names = vars(one).keys() - {"problem_"}  # is made again by a fit
+        names = vars(one).keys() - {"problem_", "_alone"}  # are made again by a fit
         assert names == vars(other).keys()
         for name in names:
             assert_same(vars(one)[name], vars(other)[name])
@@ -144,6 +148,7 @@ def huge_array(members):
         (with_attribute("weights_", {"array": 99}), "its content does not fit together"),
         (with_attribute("weights_", {"array": -1}), "array -1 does not exist"),
         (with_attribute("weights_", json.loads("[" * 30 + "]" * 30)), "nested too deeply"),
+        (with_attribute("weights_", json.loads('{"dict": {"a": ' * 30 + "1" + "}}" * 30)), "nested too deeply"),
         (object_array, "does not have the size or the type"),
         (huge_array, "does not have the size or the type"),
         (lambda members: members.update({"arrays/0.npy": b"nothing"}), "damaged header"),

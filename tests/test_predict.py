@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from conftest import load_or_skip
 from emvc import EMVC, extension, graphs
 from emvc._validation import check_views
+from emvc.extension import fit_kernel
 from emvc.metrics import clustering_accuracy
 
 
@@ -175,3 +176,13 @@ def test_views_are_checked_like_those_of_the_fit(blobs):
     assert check_views([view[:1] for view in blobs[0]], least_samples=1).n_samples == 1
     with pytest.raises(ValueError, match="needs at least 2 samples"):
         check_views([view[:1] for view in blobs[0]])
+
+
+def test_self_tuning_scale_of_a_new_sample_is_that_of_its_neighbor(rng):
+    known, new = rng.standard_normal((40, 3)), rng.standard_normal((6, 3))
+    squares = ((known[:, None] - known) ** 2).sum(axis=2)
+    kernel = fit_kernel(squares, "self-tuning")
+    far = ((new[:, None] - known) ** 2).sum(axis=2)
+    own = np.sqrt(np.sort(far, axis=1)[:, 6])  # the seventh
+    scale = np.sqrt(np.sort(squares, axis=1)[:, 7])  # the seventh, not counting the sample itself
+    np.testing.assert_allclose(kernel.rows(far), np.exp(-far / np.outer(own, scale)))

@@ -87,3 +87,12 @@ def test_trivial_bound_is_the_nuclear_norm_of_the_uniform_matrix(rng):
     uniform = np.full((9, 4), 0.25)
     assert problem.trivial_bound() == pytest.approx(np.linalg.norm(uniform, "nuc"))
     assert problem.trivial_bound() == pytest.approx(problem.dual_bound(np.full((9, 4), 1 / 6), np.zeros((2, 9, 4))))
+
+
+def test_entries_without_a_weight_bound_nothing(rng):
+    """Errors cost nothing: the optimum is that of the nuclear norm alone, and multipliers do not help."""
+    problem = EntrywiseProblem(random_transitions(rng, 2, 6), 0.0)
+    low_rank = np.full((6, 6), 1.0 / 6.0)
+    bounds = [problem.dual_bound(low_rank, factor * rng.standard_normal((2, 6, 6))) for factor in (0.0, 5.0)]
+    assert bounds[0] == pytest.approx(bounds[1])
+    assert bounds[0] <= problem.objective(low_rank) + 1e-9

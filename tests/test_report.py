@@ -12,7 +12,7 @@ import pytest
 from emvc import AMGL, EMVC, RMSC, BestSingleView, CoRegularized, FeatureConcatenation, KernelAddition, report
 from emvc.datasets import corrupt_samples, make_digits_views
 from emvc.report._charts import line_chart
-from emvc.report._page import rerun_code, summary_sentences
+from emvc.report._words import certificate_sentence, rerun_code, summary_sentences
 from emvc.selection import Selection
 from emvc.solvers import ADMM
 
@@ -267,11 +267,15 @@ def test_long_names_are_cut(model):
 
 def test_unreliable_view_is_said_and_its_samples_are_not_all_listed():
     fitted = fake(200, n_views=3, n_landmarks=5)
-    fitted.view_errors_ = np.array([0.3, 0.9, 0.4])
+    fitted.view_errors_ = np.array([0.3, 0.95, 0.4])
+    fitted.reliability_ = 1.0 - fitted.view_errors_
     fitted.sample_errors_[:, 1] = 0.8
     fitted.outliers_[:] = False
     page = Page(report.render_report(fitted))
-    assert "1 view is unreliable, “view 1”: the others confirm 70% of “view 0” and 10% of “view 1”." in page.text
+    assert (
+        "View “view 1” is unreliable: alone it finds the clusters of the others hardly better than chance" in page.text
+    )
+    assert "(0 is chance, 1 full agreement): 0.70 for “view 0” to 0.05 for “view 1”." in page.text
     assert len(page.data["rows"]) < 50
     # Nor does it say which samples are worst: they are ordered by the other views.
     assert page.data["reliable"] == [True, False, True]
@@ -281,7 +285,8 @@ def test_unreliable_view_is_said_and_its_samples_are_not_all_listed():
 
 
 def test_summary_says_what_was_found(model):
-    text = " ".join(summary_sentences(report.describe(model)))
+    content = report.describe(model)
+    text = " ".join([*summary_sentences(content), certificate_sentence(content["certificate"])])
     assert text.startswith("60 samples, each described by 3 views, fall into 3 clusters of 20 samples each.")
     assert "left out of some views" in text
     assert "One entry is missing" in text
@@ -291,7 +296,7 @@ def test_summary_says_what_was_found(model):
 def test_unfinished_solution_is_not_called_certified(blobs):
     fitted = EMVC.paper(3, 0.1, 0.1, random_state=0).fit(blobs[0])
     fitted.duality_gap_, fitted.status_ = 0.37, "reached max_iter"
-    text = " ".join(summary_sentences(report.describe(fitted)))
+    text = certificate_sentence(report.describe(fitted)["certificate"])
     assert (
         "not certified: the solver reached max_iter, and another solution may lower the objective by up to 37%" in text
     )

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import emvc
-from emvc import EMVC
+from emvc import EMVC, cluster_count
 from emvc.cluster_count import choose_n_clusters
 from emvc.method.reference import Rows
 from emvc.problem import RowProblem
@@ -92,3 +92,16 @@ def test_bad_candidates(candidates):
 def test_unknown_word():
     with pytest.raises(ValueError, match="Unknown n_clusters='many'; choose from 'auto'"):
         EMVC("many").fit(separated(0, 2))
+
+
+def test_candidates_end_at_120_or_five_samples_per_cluster():
+    rng = np.random.default_rng(0)
+    for n_samples, most in ((700, 120), (100, 20)):
+        model = EMVC("auto").fit([rng.standard_normal((n_samples, 3)), rng.standard_normal((n_samples, 3))])
+        assert [record["n_clusters"] for record in model.n_clusters_evidence_] == list(range(2, most + 1))
+
+
+def test_no_score_no_confidence():
+    assert cluster_count._lead(np.array([0.0, 0.0])) == 0.0
+    assert cluster_count._lead(np.array([0.5])) == 1.0
+    assert cluster_count._lead(np.array([0.2, 0.8, 0.4])) == 0.5

@@ -173,3 +173,13 @@ def test_the_order_of_samples_changes_no_start_of_kmeans(seed):
     one = cluster_embedding(points, 8, n_init=1, rng=np.random.default_rng(0))
     other = cluster_embedding(points[order], 8, n_init=1, rng=np.random.default_rng(0))
     np.testing.assert_array_equal(number_by_appearance(one[order]), other)
+
+
+def test_sparse_and_dense_operators_have_the_same_spectrum(rng):
+    transitions, _ = blocks([30] * 10, leak=0.0)
+    transitions *= rng.random(transitions.shape) < 0.4
+    transitions += 1e-3 * np.eye(300)
+    transitions /= transitions.sum(axis=1, keepdims=True)
+    assert not isinstance(spectral.thin_out(transitions), np.ndarray)
+    _, values = spectral_embedding(transitions, 12)
+    np.testing.assert_allclose(values, spectral.leading_eigenvalues(transitions, 12), atol=1e-8)

@@ -52,6 +52,7 @@ __all__ = [
     "FeatureConcatenation",
     "KernelAddition",
     "__version__",
+    "assess",
     "board",
     "datasets",
     "load",
@@ -70,6 +71,7 @@ _ESTIMATORS = (
 )
 _MODULES = ("datasets", "metrics", "plot", "report")
 _FUNCTIONS = {
+    "assess": "assessment",
     "board": "experiments.board.run",
     "load": "persistence",
     "open_views": "out_of_core",

@@ -27,6 +27,7 @@ err = Console(stderr=True)
 FILES = ("labels.csv", "report.html", "model.emvc")
 """What `emvc cluster` writes."""
 
+_MOST_ASSESSED = 3000  # samples; more are assessed if asked for
 _INTERRUPTED = 130  # what shells report for Ctrl-C
 _ERRORS = (OSError, ValueError, TypeError, MemoryError, ImportError)
 
@@ -120,6 +121,13 @@ def cluster(
     scheduler: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler to compute on, with --landmarks.")
     ] = None,
+    assess: Annotated[
+        bool | None,
+        typer.Option(
+            "--assess/--no-assess",
+            help="Test for structure and stability by repeated fits; by default for up to 3,000 samples in memory.",
+        ),
+    ] = None,
     jobs: Annotated[int | None, typer.Option(help="Threads; as many as the libraries like by default.")] = None,
     device: Annotated[str, typer.Option(callback=_check_device, help="Where to compute.")] = "cpu",
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier result.")] = False,
@@ -147,9 +155,10 @@ def cluster(
         with _connected(scheduler, joined):
             model, notes = _fit(joined, clusters, options, verbose=0 if silent or not err.is_terminal else 1)
         notes = [*joined.notes, *notes]
+        assessment = _assess(joined, model, assess, verbose=0 if silent or not err.is_terminal else 1)
         with _status("writing", silent=silent), limit_threads(jobs):
-            _write_results(folder, model, joined.sample_ids, notes)
-    summary = _summarize(model, output, notes, time.perf_counter() - started)
+            findings = _write_results(folder, model, joined.sample_ids, notes, assessment)
+    summary = _summarize(model, output, notes, findings, time.perf_counter() - started)
     if as_json:
         typer.echo(json.dumps(summary))
     elif not quiet:
@@ -241,20 +250,45 @@ def _fit(joined: Any, clusters: int | str, options: dict[str, Any], *, verbose: 
     return model, list(dict.fromkeys(str(warning.message) for warning in caught))
 
 
-def _write_results(folder: Path, model: Any, sample_ids: Sequence[str], notes: Sequence[str]) -> None:
-    from emvc import report
+def _assess(joined: Any, model: Any, wanted: bool | None, *, verbose: int) -> Any:
+    """Return the assessment of the clusters, None if it is not wanted or would take long."""
+    from emvc._validation import has_dask
 
-    write_labels(folder / "labels.csv", model, sample_ids)
+    possible = not has_dask(joined.views) and not hasattr(model, "landmarks_")
+    if wanted and not possible:
+        raise ValueError("--assess needs data in memory and no landmarks.")
+    if not (possible and len(model.labels_) <= _MOST_ASSESSED if wanted is None else wanted):
+        return None
+    from emvc.assessment import assess
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said once, by the fit
+        return assess(joined.views, model, verbose=verbose)
+
+
+def _write_results(
+    folder: Path, model: Any, sample_ids: Sequence[str], notes: Sequence[str], assessment: Any
+) -> list[dict[str, Any]]:
+    """Write all files; return what was found."""
+    from emvc import report
+    from emvc.findings import find
+
+    write_labels(folder / "labels.csv", model, sample_ids, assessment)
     model.save(folder / "model.emvc")
     title = f"Clusters of {len(sample_ids)} samples in {', '.join(model.view_names_)}"
-    report.write_report(model, folder / "report.html", sample_ids=sample_ids, title=title, join_notes=notes)
+    report.write_report(
+        model, folder / "report.html", sample_ids=sample_ids, title=title, join_notes=notes, assessment=assessment
+    )
+    return [finding.as_dict() for finding in find(model, assessment)]
 
 
-def write_labels(path: Path, model: Any, sample_ids: Sequence[str]) -> None:
-    """Write id, label, errors and flags of each sample; flags are 0 or 1, errors of missing samples empty."""
+def write_labels(path: Path, model: Any, sample_ids: Sequence[str], assessment: Any = None) -> None:
+    """Write id, label, errors, flags and stability of each sample; flags are 0 or 1, what is missing is empty."""
     from emvc.results import result_columns
 
     columns = result_columns(model)
+    if assessment is not None:
+        columns["stability"] = assessment.sample_stability
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["sample", *columns])
@@ -268,7 +302,9 @@ def _cell(value: Any) -> Any:
     return int(value)
 
 
-def _summarize(model: Any, output: Path, notes: list[str], seconds: float) -> dict[str, Any]:
+def _summarize(
+    model: Any, output: Path, notes: list[str], findings: list[dict[str, Any]], seconds: float
+) -> dict[str, Any]:
     return {
         "output": str(output),
         "files": {name: str(output / name) for name in FILES},
@@ -282,6 +318,7 @@ def _summarize(model: Any, output: Path, notes: list[str], seconds: float) -> di
         ],
         "status": model.status_,
         "duality_gap": float(model.duality_gap_),
+        "findings": findings,
         "notes": notes,
         "seconds": round(seconds, 3),
     }
@@ -289,7 +326,12 @@ def _summarize(model: Any, output: Path, notes: list[str], seconds: float) -> di
 
 def _print_summary(summary: dict[str, Any]) -> None:
     sizes = ", ".join(map(str, summary["cluster_sizes"]))
-    out.print(f"{summary['n_samples']} samples in {summary['n_clusters']} clusters of {sizes}.", soft_wrap=True)
+    many = "1 cluster" if summary["n_clusters"] == 1 else f"{summary['n_clusters']} clusters of {sizes}"
+    out.print(f"{summary['n_samples']} samples in {many}.", soft_wrap=True)
+    for finding in summary["findings"]:
+        style = "bold yellow" if finding["severity"] == "warning" else ""
+        told = Text(f"{finding['severity']}: {finding['text']}", style=style)
+        out.print(told.append(f" {finding['advice']}", style="not bold"), soft_wrap=True)
     table = Table()
     for column in ("view", "error", "weight", "condemned"):
         table.add_column(column, justify="left" if column == "view" else "right")

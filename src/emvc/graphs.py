@@ -204,6 +204,11 @@ def column_ranges(view: View) -> tuple[FloatArray, FloatArray]:
     return view.min(axis=0), view.max(axis=0)
 
 
+def column_variances(view: View) -> FloatArray:
+    """Return the variance of each column."""
+    return _column_moments(view)[1] ** 2
+
+
 def take_cells(view: View, samples: IntArray) -> FloatArray:
     """Return rows whose cell in column j is that of ``samples[:, j]``."""
     if not scipy.sparse.issparse(view):

@@ -100,3 +100,22 @@ def test_views_without_features_are_placed_by_their_chains_alone(data, rng):
     chain = rng.random((1, 60, 60))
     (found,) = Places.fit(data[1], [], np.ones((60, 1))).of(chain, [], np.arange(60), np.ones((60, 1), dtype=bool))
     assert found.shape == (60, 4)
+
+
+def test_no_more_components_than_the_rank(rng):
+    view = rng.standard_normal((50, 3)) @ rng.standard_normal((3, 30)) + 5.0
+    assert Components.fit(view, 10).directions.shape == (30, 3)
+
+
+def test_a_linear_map_is_predicted_exactly(rng):
+    scores = rng.standard_normal((80, 3)) + np.array([1.0, -2.0, 0.5])
+    embedding = scores @ rng.standard_normal((3, 2)) + [4.0, -7.0]
+    regression = Regression.fit(scores, embedding, np.ones(80))
+    new = rng.standard_normal((5, 3))
+    found = regression.places(new, np.full(5, -1), embedding)
+    wanted = (
+        embedding.mean(axis=0)
+        + (new - scores.mean(axis=0))
+        @ np.linalg.lstsq(scores - scores.mean(axis=0), embedding - embedding.mean(axis=0), rcond=None)[0]
+    )
+    np.testing.assert_allclose(found, wanted, atol=0.05)

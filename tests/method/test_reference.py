@@ -6,8 +6,9 @@ from sklearn.metrics import adjusted_rand_score
 from emvc import EMVC, graphs
 from emvc._validation import check_views
 from emvc.experiments.board.ladder import Mean
+from emvc.method.blocks import flagged
 from emvc.method.prepare import place, prepare
-from emvc.method.reference import EVEN, Settings, believed
+from emvc.method.reference import EVEN, Screening, Settings, _complete, _positions, believed
 from emvc.metrics import clustering_scores
 
 SETTINGS = Settings(n_clusters=3, n_neighbors=12)
@@ -238,3 +239,29 @@ def test_a_small_cluster_is_not_a_group_of_ruined_samples():
     labels = np.repeat([0, 1, 2, 3], [64, 64, 64, 8])
     views = [3.0 * rng.standard_normal((4, 8))[labels] + rng.standard_normal((200, 8)) for _ in range(3)]
     assert adjusted_rand_score(labels, EMVC(4, random_state=0, n_jobs=1).fit(views).labels_) > 0.95
+
+
+def test_nothing_is_flagged_where_nobody_looks():
+    wrong, ruined, missing = np.ones((3, 2)), np.ones((3, 2)), np.zeros((3, 2), dtype=bool)
+    assert not flagged(wrong, ruined, missing, None).any()
+    assert flagged(wrong, ruined, missing, 0.05).all()
+
+
+def test_forgiving_screening_says_nothing():
+    forgiven = Screening((None,), np.ones((4, 1)), np.ones((4, 1))).forgiving()
+    assert not forgiven.ruined.any()
+    assert not forgiven.suspicious.any()
+    assert forgiven.shown(np.zeros((4, 1), dtype=bool)).all()
+
+
+def test_states_that_a_view_does_not_show_have_no_position():
+    found = _positions(np.array([2, 5, 9]), np.array([5, 3, -1, 9, 10]))
+    np.testing.assert_array_equal(found, [1, -1, -1, 2, -1])
+
+
+def test_a_row_without_any_link_becomes_uniform():
+    chains = np.zeros((2, 4, 4))
+    chains[:, :3, :3] = 1.0 / 3.0
+    shown = np.array([[True, True]] * 3 + [[True, False]])
+    _complete(chains, shown, shown.astype(float), shown.astype(float), False)
+    np.testing.assert_allclose(chains[1, 3], 0.25)

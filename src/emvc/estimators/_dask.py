@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from emvc._validation import check_choice, check_generator, check_integer, check_n_clusters
-from emvc.cluster_count import choose_n_clusters
 from emvc.method import landmarks
 
 _COUNTED = 2000  # samples that choose the number of clusters
@@ -31,8 +30,7 @@ def fit_dask(model: Any, views: Any) -> Any:
             if isinstance(model.n_clusters, str):
                 check_choice(model.n_clusters, "n_clusters", ("auto",))
                 sample = source.take(landmarks.draw(source.n_samples, min(_COUNTED, source.n_samples)))
-                n_clusters, confidence, records = choose_n_clusters(lambda width: model._rows(sample, width), None)
-                evidence = {"n_clusters_confidence_": confidence, "n_clusters_evidence_": records}
+                n_clusters, evidence = model._count(sample)
             else:
                 n_clusters = check_n_clusters(model.n_clusters, source.n_samples)
             if model.n_landmarks is None:

@@ -73,14 +73,33 @@ def reference_of(model: Any) -> Reference:
     return _REFERENCES[training]
 
 
-def predict_labels(model: Any, views: Views) -> IntArray:
-    """Return the labels of new samples, -1 for those that no view can be believed about if the model labels them so."""
+@dataclass(frozen=True, eq=False)
+class NewSamples:
+    """New samples, described by the training samples.
+
+    Attributes
+    ----------
+    labels : ndarray of int
+        Clusters, -1 for samples that no view can be believed about if the model labels them so.
+    points : ndarray of shape (n_samples, n_components)
+        Coordinates in the embedding.
+    votes : ndarray of shape (n_samples, n_clusters)
+        Shares of the links that lead to each cluster.
+    """
+
+    labels: IntArray
+    points: FloatArray
+    votes: FloatArray
+
+
+def describe_new(model: Any, views: Views) -> NewSamples:
+    """Describe new samples, a block of them at a time."""
     starts = range(0, views.n_samples, _BLOCK)
-    parts = (np.arange(start, min(start + _BLOCK, views.n_samples)) for start in starts)
-    return np.concatenate([_predict_block(model, views.take(part)) for part in parts])
+    parts = [_describe_block(model, views.take(np.arange(s, min(s + _BLOCK, views.n_samples)))) for s in starts]
+    return NewSamples(*(np.concatenate([getattr(p, name) for p in parts]) for name in ("labels", "points", "votes")))
 
 
-def _predict_block(model: Any, views: Views) -> IntArray:
+def _describe_block(model: Any, views: Views) -> NewSamples:
     training, reference = model._training, reference_of(model)
     screening = reference.screening.look_at(views)
     believed = screening.shown(views.missing).any(axis=1)
@@ -91,10 +110,28 @@ def _predict_block(model: Any, views: Views) -> IntArray:
         consensus[inside] = rows.problem.solve().consensus
     if len(lost):
         consensus[lost] = place(reference, views.take(lost), screening.take(lost))
-    labels = nearest(coordinates(consensus, training.image, unit_rows=has_unit_rows(model.embedding)), training.centers)
+    points = coordinates(consensus, training.image, unit_rows=has_unit_rows(model.embedding))
+    labels = nearest(points, training.centers)
     if model.outliers == "label":
         labels[lost] = -1
-    return labels
+    return NewSamples(labels, points, cluster_votes(consensus, state_clusters(model), model.n_clusters_))
+
+
+def state_clusters(model: Any) -> IntArray:
+    """Return the clusters of the states that the consensus leads to."""
+    labels = np.asarray(model.labels_)
+    landmarks = getattr(model, "landmarks_", None)
+    if landmarks is not None:
+        return np.asarray(labels[np.asarray(landmarks)])
+    kept = getattr(model, "_kept_", None)
+    return np.asarray(labels if kept is None else labels[kept])
+
+
+def cluster_votes(consensus: FloatArray, states: IntArray, n_clusters: int) -> FloatArray:
+    """Return which share of the links of each row leads to each cluster."""
+    votes = consensus @ np.eye(n_clusters, dtype=consensus.dtype)[:, states].T
+    sums = votes.sum(axis=1, keepdims=True)
+    return np.asarray(np.where(sums > 0, votes / np.where(sums > 0, sums, 1.0), 1.0 / n_clusters), dtype=np.float64)
 
 
 def match_views(views: Any, names: Sequence[str], *, single: bool) -> Any:

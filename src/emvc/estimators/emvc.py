@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import TransformerTags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from emvc._array import FloatArray, IntArray
@@ -21,22 +26,25 @@ from emvc._validation import (
     check_views,
     has_dask,
 )
-from emvc.cluster_count import choose_n_clusters
+from emvc.cluster_count import WIDTH, choose_n_clusters
 from emvc.estimators._base import GraphOptions, limit_threads
+from emvc.estimators._confidence import calibrate, memberships, votes_of
 from emvc.estimators._dask import fit_dask
 from emvc.estimators._error_report import ErrorReport, build
-from emvc.estimators._predict import Training, check_features, match_views, predict_labels, remember
+from emvc.estimators._predict import NewSamples, Training, check_features, describe_new, match_views, remember
 from emvc.estimators._solve import solve
 from emvc.graphs import SCALES, compute_affinity, default_n_neighbors
 from emvc.method import landmarks
 from emvc.method.blocks import flagged, nearest
 from emvc.method.landmarks import LocalSource
 from emvc.method.prepare import Prepared, assemble, place, prepare
-from emvc.method.reference import Rows, Settings
+from emvc.method.reference import Reference, Rows, Settings
+from emvc.method.reliability import reliabilities
 from emvc.problem import Problem, relative_gap
 from emvc.solvers import ADMM, ALM, History, Status
 from emvc.solvers.alm import TOL_SHARE
 from emvc.spectral import EMBEDDINGS, Embedding, cluster_chain, has_unit_rows, number_by_appearance, scale_rows
+from emvc.structure import StructureTest, look_for_structure
 
 SOLVERS = ("auto", "admm", "alm", "alm-authors")
 PUBLISHED = {
@@ -77,7 +85,8 @@ class EMVC(GraphOptions):
     ----------
     n_clusters : int or "auto", default=8
         Number of clusters; ``"auto"`` tries 2 to 120 and chooses without labels (see `emvc.cluster_count`), by 5000
-        evenly spread samples if there are more.
+        evenly spread samples if there are more. It answers 1 if there are no clusters beyond chance (see
+        `emvc.structure`).
     beta : float or "auto", default="auto"
         Weight of the row groups of the errors in the model of the paper. There ``"auto"`` is
         ``4 * sqrt(n_clusters / n_samples)`` divided by the number of chains; twice that if a single view has to do.
@@ -167,9 +176,15 @@ class EMVC(GraphOptions):
         Iterations, why the solver stopped, and measurements along the way.
     sample_errors_ : ndarray of shape (n_samples, n_views)
         Probability that the row of a sample in a view is wrong. NaN where the sample is missing.
-    view_errors_, reliability_ : ndarray of shape (n_views,)
-        Share of its samples that a view is wrong about, by comparison with the others, and one minus that: 1 is full
-        agreement, 0 what chance gives. Two views share what they disagree on.
+    reliability_, view_errors_ : ndarray of shape (n_views,)
+        How far a view alone finds the clusters that the others find, and one minus that: 0 is what chance gives, 1 full
+        agreement (see `emvc.method.reliability`); computed when asked for. Of two views both get the same.
+    membership_, confidence_ : ndarray of shape (n_samples, n_clusters_), (n_samples,)
+        Probabilities of the clusters for each sample, and that of its own: how often it is expected to keep it if a
+        fifth of the samples were left out. Computed when asked for, by twenty fits to parts of the samples.
+    structure_p_value_ : float
+        Share of data without clusters that look at least as clustered (see `emvc.structure`), with
+        ``n_clusters="auto"``.
     outliers_ : ndarray of bool of shape (n_samples, n_views)
         Rows that are wrong with a probability of more than one minus the rate of false alarms. Ruined ones are left
         out, as if they were missing; the others hardly count.
@@ -195,6 +210,7 @@ class EMVC(GraphOptions):
 
     _allow_missing = True
     _training: Training
+    _found_: dict[str, FloatArray]  # filled when asked for: predicting must not change attributes
     consensus_: FloatArray
 
     def __init__(
@@ -294,6 +310,50 @@ class EMVC(GraphOptions):
         (50,)
         """
         check_is_fitted(self)
+        return self._describe_new(views).labels
+
+    @available_if(lambda self: not self._is_single_sparse())  # type: ignore[untyped-decorator]
+    def predict_proba(self, views: Any) -> FloatArray:
+        """Return the probabilities of the clusters for new samples, as ``membership_`` for those of the fit.
+
+        Parameters
+        ----------
+        views : list, tuple or dict of array-likes, or one array-like
+            As for `predict`.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_new_samples, n_clusters_)
+        """
+        check_is_fitted(self)
+        new = self._describe_new(views)
+        return memberships(new.votes, new.labels, self._curve())
+
+    def _is_single_sparse(self) -> bool:
+        """Return whether this is a fit to one sparse matrix, of which scikit-learn's checks expect a classifier's y."""
+        training = getattr(self, "_training", None)
+        return training is not None and training.single and scipy.sparse.issparse(training.views[0])
+
+    def transform(self, views: Any) -> FloatArray:
+        """Return the coordinates of new samples in the embedding.
+
+        Parameters
+        ----------
+        views : list, tuple or dict of array-likes, or one array-like
+            As for `predict`.
+
+        Returns
+        -------
+        points : ndarray of shape (n_new_samples, n_components)
+        """
+        check_is_fitted(self)
+        return self._describe_new(views).points
+
+    def fit_transform(self, views: Any, y: Any = None) -> FloatArray:
+        """Fit to views, then return what `transform` says of them as new samples."""
+        return self.fit(views, y).transform(views)
+
+    def _describe_new(self, views: Any) -> NewSamples:
         affinity = self._affinity_name()
         if callable(affinity) or affinity == "precomputed":
             raise ValueError(
@@ -313,7 +373,12 @@ class EMVC(GraphOptions):
         )
         check_features(checked, training, self.view_names_, caller)
         with limit_threads(self.n_jobs):
-            return predict_labels(self, checked)
+            return describe_new(self, checked)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags = TransformerTags(preserves_dtype=[])
+        return tags
 
     def error_report(self, n_worst: int = 20) -> ErrorReport:
         """Return a summary of the errors that were found: worst samples, worst views, and why.
@@ -345,6 +410,47 @@ class EMVC(GraphOptions):
         if "_rank_" not in vars(self):
             self._rank_ = int(np.linalg.matrix_rank(np.asarray(self.consensus_)))
         return self._rank_
+
+    @property
+    def reliability_(self) -> FloatArray:
+        """How far each view alone finds the clusters of the others: 0 is what chance gives, 1 full agreement."""
+        check_is_fitted(self)
+        if "reliability" not in self._found_:
+            with limit_threads(self.n_jobs):
+                self._found_["reliability"] = reliabilities(self._alone, self.n_clusters_)
+        return self._found_["reliability"]
+
+    @property
+    def view_errors_(self) -> FloatArray:
+        """One minus ``reliability_``."""
+        return np.asarray(1.0 - self.reliability_)
+
+    @property
+    def membership_(self) -> FloatArray:
+        """Probabilities of the clusters for each sample."""
+        check_is_fitted(self)
+        return memberships(votes_of(self), np.asarray(self.labels_), self._curve())
+
+    @property
+    def confidence_(self) -> FloatArray:
+        """How often a sample is expected to keep its cluster if a fifth of the samples were left out."""
+        labels, found = np.asarray(self.labels_), self.membership_
+        return np.where(labels >= 0, found[np.arange(len(labels)), np.maximum(labels, 0)], np.nan)
+
+    def _curve(self) -> FloatArray:
+        """Return what turns shares of links into probabilities, computed when it is asked for."""
+        if not hasattr(self, "_training"):
+            raise AttributeError("Confidence needs a fit to arrays; after one to Dask arrays no samples are kept.")
+        if "curve" not in self._found_:
+            with limit_threads(self.n_jobs):
+                self._found_["curve"] = calibrate(self)
+        return self._found_["curve"]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file that `emvc.load` reads (see `emvc.persistence`)."""
+        check_is_fitted(self)
+        assert len(self.reliability_)  # computed now: the chains that tell it are not saved
+        super().save(path)
 
     @property
     def multipliers_(self) -> FloatArray:
@@ -463,7 +569,7 @@ class EMVC(GraphOptions):
             "outliers_": flagged(wrong, prepared.screening.ruined, views.missing, reference.settings.false_alarms),
             "isolation_": assemble(rows.isolated, prepared.screening.ruined[lost], prepared),
             "disagreement_": assemble(rows.contradicted, np.zeros((len(lost), len(views.arrays))), prepared),
-            **_view_attributes(prepared),
+            **_caches(reference),
             "_kept_": prepared.kept,
             "_training": training,
         }
@@ -501,7 +607,7 @@ class EMVC(GraphOptions):
             "status_": Status.CONVERGED.value,
             "history_": history,
             **_row_attributes(reference.usual, attributes.pop("shares")),
-            **_view_attributes(found.prepared),
+            **_caches(reference),
             "n_clusters_": n_clusters,
             "_training": training,
             **attributes,
@@ -540,8 +646,31 @@ class EMVC(GraphOptions):
         if views.n_samples > _MOST_COUNTED:
             views = views.take(np.linspace(0, views.n_samples - 1, _MOST_COUNTED).astype(np.intp))
         with limit_threads(self.n_jobs):
-            number, confidence, evidence = choose_n_clusters(lambda width: self._rows(views, width), None)
-        return number, {"n_clusters_confidence_": confidence, "n_clusters_evidence_": evidence}
+            return self._count(views)
+
+    def _count(self, views: Views) -> tuple[int, dict[str, Any]]:
+        """Return the number of clusters, 1 if there are none beyond chance, and the evidence."""
+        number, confidence, evidence = choose_n_clusters(lambda width: self._rows(views, width), None)
+        test = self._test_structure(views)
+        if not test.found:
+            number, confidence = 1, test.p_value
+        return number, {
+            "n_clusters_confidence_": confidence,
+            "n_clusters_evidence_": evidence,
+            "structure_p_value_": test.p_value,
+        }
+
+    def _test_structure(self, views: Views) -> StructureTest:
+        """Test whether there are clusters beyond chance; given affinities cannot be tested."""
+        affinity = self._affinity_name()
+        if callable(affinity) or affinity == "precomputed":
+            return StructureTest(np.nan, np.nan, np.empty(0))
+
+        def describe(scaled: Views) -> Rows:
+            settings = replace(self._settings(scaled.n_samples, WIDTH), scale=None, false_alarms=None)
+            return prepare(scaled, settings).rows
+
+        return look_for_structure(views, describe, scale=self.scale)
 
     def _rows(self, views: Views, n_clusters: int) -> Rows:
         """Return the samples that take part, with graphs that are as wide as is right for a number of clusters."""
@@ -632,11 +761,9 @@ def _row_attributes(usual: FloatArray, shares: FloatArray) -> dict[str, Any]:
     return {"beta_": float(finite.mean()) if len(finite) else 0.0, "lam_": 0.0, "view_weights_": weights}
 
 
-def _view_attributes(prepared: Prepared) -> dict[str, Any]:
-    """Return how far the views are wrong, by comparison with each other."""
-    agreement = prepared.reference.agreement
-    errors = np.zeros(prepared.rows.shown.shape[1]) if agreement is None else agreement.shares
-    return {"view_errors_": errors, "reliability_": 1.0 - errors}
+def _caches(reference: Reference) -> dict[str, Any]:
+    """Return what is computed when asked for, and what it is computed from."""
+    return {"_alone": reference.alone, "_found_": {}}
 
 
 def _centers(embedding: FloatArray, labels: IntArray, n_clusters: int) -> FloatArray:

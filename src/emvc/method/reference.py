@@ -34,6 +34,7 @@ from emvc.method.isolation import Isolation
 from emvc.method.joint import JointView
 from emvc.method.local import LocalGraph
 from emvc.method.places import Components, Places
+from emvc.method.reliability import Alone, keep_alone
 from emvc.problem import RowProblem
 from emvc.spectral import COMPONENTS, leading_eigenvectors, thin_out
 
@@ -227,6 +228,8 @@ class Reference:
         The joint view.
     usual : ndarray of shape (n_views,)
         Usual length of the errors of each view.
+    alone : tuple
+        Chains of the views over a few of the states, see `emvc.method.reliability`.
     """
 
     settings: Settings
@@ -238,6 +241,7 @@ class Reference:
     beliefs: FloatArray
     joint: JointView | None
     usual: FloatArray
+    alone: tuple[Alone, ...]
 
     @classmethod
     def fit(
@@ -272,10 +276,12 @@ class Reference:
             before, beliefs = beliefs, settings.beliefs(shown, contradicted)
             if has_joint and (before != beliefs).any():
                 joint = _fit_joint(squares, beliefs, settings, chains[-1])
+        alone = keep_alone(chains[:n_views], shown)
         weights = _complete(chains, shown, beliefs, beliefs, has_joint)
         inner = kernels.rows.inner_products(chains[:n_views], weights[:n_views])
         usual = _usual_lengths(inner, weights[:n_views])
-        reference = cls(settings, screening, tuple(states), n_samples, compared, agreement, beliefs, joint, usual)
+        parts = (tuple(states), n_samples, compared, agreement, beliefs, joint, usual, alone)
+        reference = cls(settings, screening, *parts)
         return reference, reference._describe(chains, weights, shown, screening, contradicted)
 
     def rows(self, views: Views, own: IntArray, screening: Screening) -> Rows:

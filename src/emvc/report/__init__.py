@@ -34,6 +34,7 @@ def render_report(
     title: str | None = None,
     join_notes: str | Sequence[str] | None = None,
     selection: Any = None,
+    assessment: Any = None,
     introduction: str = "",
     records: Sequence[Mapping[str, Any]] = (),
     code: str | None = None,
@@ -52,6 +53,8 @@ def render_report(
         What happened when the views were joined, one sentence each.
     selection : Selection, optional
         From `emvc.select`: adds the evidence for the weights and for the number of clusters.
+    assessment : Assessment, optional
+        From `emvc.assess`: adds what the clusters are worth.
     introduction : str
         A paragraph before the summary.
     records : sequence of dict
@@ -75,7 +78,7 @@ def render_report(
     >>> page.startswith("<!doctype html>"), "Two clusters" in page
     (True, True)
     """
-    content = describe(model, sample_ids=sample_ids, selection=selection)
+    content = describe(model, sample_ids=sample_ids, selection=selection, assessment=assessment)
     notes = [join_notes] if isinstance(join_notes, str) else list(join_notes or ())
     return render_page(
         content,

@@ -13,6 +13,7 @@ import numpy as np
 
 from emvc._array import BoolArray, FloatArray, IntArray
 from emvc._version import __version__
+from emvc.findings import UNRELIABLE, find
 from emvc.layout import block_argmax, block_edges, block_means, cluster_order, plane_layout, state_labels
 
 SUSPICIOUS = 0.5
@@ -22,14 +23,14 @@ _MOST_COLUMNS = 600
 _MOST_SHOWN = 20_000
 _LONGEST_NAME = 80
 _MOST_ENTRIES = 12  # per sample: more views than a person would read about
-_LOW_WEIGHT = 0.5  # of the best view's: such a view has mostly lost its say
-_HIGH_ERROR = 0.5  # share of its samples that a view is wrong about
 _CERTIFIED = 0.01
 _MISSING = 255
 _PROBABILITY = re.compile(r"^(.*) \(probability (\d+(?:\.\d+)?)\)$")
 
 
-def describe(model: Any, *, sample_ids: Sequence[Any] | None = None, selection: Any = None) -> dict[str, Any]:
+def describe(
+    model: Any, *, sample_ids: Sequence[Any] | None = None, selection: Any = None, assessment: Any = None
+) -> dict[str, Any]:
     """Return what the report says about a fitted model, as plain data.
 
     Parameters
@@ -40,6 +41,8 @@ def describe(model: Any, *, sample_ids: Sequence[Any] | None = None, selection: 
         Names of the samples.
     selection : Selection, optional
         From `emvc.select`.
+    assessment : Assessment, optional
+        From `emvc.assess`.
 
     Examples
     --------
@@ -68,8 +71,11 @@ def describe(model: Any, *, sample_ids: Sequence[Any] | None = None, selection: 
         "n_unassigned": int(np.sum(labels < 0)),
         "clusters": [
             {"name": str(k), "size": int(size), "suspicious": int(np.sum(level[labels == k] > 0))}
+            | ({} if assessment is None else {"stability": float(assessment.cluster_stability[k])})
             for k, size in enumerate(sizes)
         ],
+        "findings": [finding.as_dict() for finding in find(model, assessment)],
+        "assessment": _assessment(assessment),
         "views": views,
         "has_errors": errors is not None,
         "n_suspicious": int(np.sum(level == 1)),
@@ -132,8 +138,7 @@ def _views(model: Any, errors: FloatArray | None, outliers: BoolArray) -> list[d
         if errors is not None:
             view["condemned"] = int(outliers[:, k].sum())
             view["missing"] = int(np.isnan(errors[:, k]).sum())
-        low = view_errors is not None and view.get("weight", 1.0) < _LOW_WEIGHT
-        view["unreliable"] = bool(low or view.get("reliability", 1.0) < 1.0 - _HIGH_ERROR)
+        view["unreliable"] = bool(view.get("reliability", 1.0) < UNRELIABLE)
         views.append(view)
     return views
 
@@ -184,6 +189,22 @@ def _shown(level: IntArray) -> IntArray:
     others = np.setdiff1d(np.arange(len(level)), flagged)
     picked = others[np.linspace(0, len(others) - 1, _MOST_SHOWN - len(flagged)).astype(np.int64)]
     return np.union1d(flagged, picked)
+
+
+def _assessment(assessment: Any) -> dict[str, Any] | None:
+    """Return what an assessment says about numbers of clusters and views."""
+    if assessment is None:
+        return None
+    return {
+        "p_value": float(assessment.structure_p_value),
+        "n_resamples": int(assessment.n_resamples),
+        "by_n_clusters": [
+            {"n_clusters": int(r["n_clusters"]), "stability": float(r["stability"]), "score": float(r["score"])}
+            for r in assessment.by_n_clusters
+        ],
+        "views": [{**view, "name": clean(view["name"])} for view in assessment.views],
+        "tree": [[list(parent), list(child), share] for parent, child, share in assessment.tree()],
+    }
 
 
 def _certificate(model: Any) -> dict[str, Any] | None:

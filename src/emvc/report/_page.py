@@ -13,7 +13,7 @@ from string import Template
 from typing import Any
 
 from emvc.report._charts import bars, line_chart
-from emvc.report._words import list_names, rerun_code, summary_sentences
+from emvc.report._words import certificate_sentence, list_names, rerun_code, summary_sentences
 
 
 def render_page(
@@ -35,6 +35,7 @@ def render_page(
         _methods(records),
         _map(content),
         _columns(_clusters(content), _views(content)),
+        _worth(content),
         _error_map(content),
         _suspicious(content),
         # One chart fits beside the consensus, several need the width.
@@ -96,19 +97,57 @@ def _summary(content: Mapping[str, Any], introduction: str) -> str:
     tiles.append((str(content["n_clusters"]), "clusters", ""))
     if content["has_errors"]:
         tiles.append((f"{flagged:,}", "suspicious samples", "bad" if flagged else "good"))
-    certificate = content["certificate"]
-    if certificate is not None:
-        good = certificate["certified"]
-        gap = certificate["gap"]
-        tiles.append((f"{gap:.2%}" if gap < 1 else "> 100%", "certified gap" if good else "gap, not certified",
-                      "good" if good else "bad"))  # fmt: skip
+    warnings = sum(finding["severity"] == "warning" for finding in content["findings"])
+    tiles.append((str(warnings), "warning" if warnings == 1 else "warnings", "bad" if warnings else "good"))
     shown = "".join(
         f'<div class="tile {kind}"><b>{escape(value)}</b><span>{escape(name)}</span></div>'
         for value, name, kind in tiles
     )
     lead = f"<p>{escape(introduction)}</p>" if introduction else ""
     text = escape(" ".join(summary_sentences(content)))
-    return f'<section id="summary">{lead}<p class="lead">{text}</p><div class="tiles">{shown}</div></section>'
+    return (
+        f'<section id="summary">{lead}{_findings(content)}<p class="lead">{text}</p>'
+        f'<div class="tiles">{shown}</div></section>'
+    )
+
+
+def _findings(content: Mapping[str, Any]) -> str:
+    """Return what there is to know first, in the words of `emvc.findings`."""
+    items = "".join(
+        f'<li class="{escape(finding["severity"])}"><b>{escape(finding["text"])}</b> {escape(finding["advice"])}</li>'
+        for finding in content["findings"]
+    )
+    return f'<ul id="findings" class="findings">{items}</ul>' if items else ""
+
+
+def _worth(content: Mapping[str, Any]) -> str:
+    """Return what an assessment says: stability by number of clusters, the tree, and what each view contributes."""
+    found = content["assessment"]
+    if found is None:
+        return ""
+    hint = (
+        f"Fits to {found['n_resamples']} parts of the samples, 80 % each. Stability 1: the same clusters every time. "
+        "Score: what the gap in the spectrum speaks for."
+    )
+    records = found["by_n_clusters"]
+    body = line_chart(
+        [record["n_clusters"] for record in records],
+        [record["stability"] for record in records],
+        x_label="number of clusters",
+        y_label="stability",
+        mark=content["n_clusters"],
+        limits=(0.0, 1.0),
+    ) + _details("All numbers", _record_table(records))
+    if found["tree"]:
+        rows = [
+            [f"{child[0]} clusters: {child[1]}", f"{parent[0]} clusters: {parent[1]}", f"{share:.0%}"]
+            for parent, child, share in found["tree"]
+        ]
+        body += _details("Who splits from whom", _table(["cluster", "comes from", "share of its samples"], rows))
+    if len(found["views"]) > 1:
+        rows = [[v["name"], f"{v['reliability']:.2f}", f"{v['agreement']:.2f}"] for v in found["views"]]
+        body += _table(["view", "reliability", "agreement of the clusters without it"], rows)
+    return _card("worth", "What the clusters are worth", hint, body)
 
 
 def _methods(records: Sequence[Mapping[str, Any]]) -> str:
@@ -155,10 +194,13 @@ def _clusters(content: Mapping[str, Any]) -> str:
     rows = []
     for cluster in content["clusters"]:
         cells = [f"{cluster['size']:,}"] + ([f"{cluster['suspicious']:,}"] if content["has_errors"] else [])
+        cells += [f"{cluster['stability']:.2f}"] if "stability" in cluster else []
         rows.append((cluster["name"], cluster["size"] / most, cells, f"colour{int(cluster['name']) % 10}"))
     if content["n_unassigned"]:
-        rows.append(("none", content["n_unassigned"] / most, [f"{content['n_unassigned']:,}"], "colourless"))
+        blank = [""] * (len(rows[0][2]) - 1 if rows else 0)
+        rows.append(("none", content["n_unassigned"] / most, [f"{content['n_unassigned']:,}", *blank], "colourless"))
     columns = ["cluster", "samples"] + (["suspicious"] if content["has_errors"] else [])
+    columns += ["stability"] if content["assessment"] is not None else []
     return _card("clusters", "Cluster sizes", "", bars(rows, columns=columns))
 
 
@@ -168,10 +210,7 @@ def _views(content: Mapping[str, Any]) -> str:
         return ""
     if "reliability" in views[0]:
         kind, name, text = "reliability", "Reliability of the views", "reliability"
-        hint = (
-            "Share of its samples that a view is right about, by comparison with the others: 0 is what chance gives. "
-            "Ruined rows, which are left out, are not counted."
-        )
+        hint = "How far a view alone finds the clusters of the others: 0 is what chance gives, 1 full agreement."
     elif "weight" in views[0]:
         kind, name, text = "weight", "Weights of the views", "weight"
         hint = "Relative to the view with the largest weight."
@@ -183,7 +222,7 @@ def _views(content: Mapping[str, Any]) -> str:
     extra = [key for key in ("weight", "condemned", "missing") if key != kind and any(view.get(key) for view in views)]
     rows = []
     for view in sorted(views, key=lambda view: -view[kind]):
-        shown = f"{view[kind]:.0%}" if kind == "reliability" else f"{view[kind]:.2f}"
+        shown = f"{view[kind]:.2f}"
         cells = [shown] + [f"{view[key]:.2f}" if key == "weight" else f"{view[key]:,}" for key in extra]
         label = view["name"] + (" (unreliable)" if view["unreliable"] else "")
         rows.append((label, view[kind], cells, "unreliable" if view["unreliable"] else ""))
@@ -370,6 +409,8 @@ def _settings(content: Mapping[str, Any]) -> str:
 def _versions(content: Mapping[str, Any]) -> str:
     rows = [[name, value] for name, value in content["fitted"].items()]
     body = _table(["found by the fit", "value"], rows) if rows else ""
+    told = escape(certificate_sentence(content["certificate"]))
+    body += f"<p>{told} That is about the problem, not the clusters.</p>"
     versions = ", ".join(f"{name} {value}" for name, value in content["versions"].items())
     return _card("versions", "Results and versions", "", body + f"<p>{escape(versions)}.</p>")
 

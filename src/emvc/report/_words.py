@@ -34,36 +34,32 @@ def summary_sentences(content: Mapping[str, Any]) -> list[str]:
     sentences += _view_sentences(views)
     if content["has_errors"]:
         sentences += _sample_sentences(content)
-    certificate = content["certificate"]
-    if certificate is None:
-        sentences.append("This method gives no certificate of how close its solution is to the best one.")
-    elif certificate["certified"]:
-        sentences.append(
-            f"The solution is certified: no other can lower the objective by more than {certificate['gap']:.2%}."
-        )
-    else:
-        sentences.append(
-            f"The solution is not certified: the solver {certificate['status']}, and another solution may lower the "
-            f"objective by up to {min(certificate['gap'], 1.0):.0%}."
-        )
     return sentences
+
+
+def certificate_sentence(certificate: Mapping[str, Any] | None) -> str:
+    """Return what is known about the solution of the problem, which is not about the clusters."""
+    if certificate is None:
+        return "This method gives no certificate of how close its solution is to the best one."
+    if certificate["certified"]:
+        return f"The solution is certified: no other can lower the objective by more than {certificate['gap']:.2%}."
+    return (
+        f"The solution is not certified: the solver {certificate['status']}, and another solution may lower the "
+        f"objective by up to {min(certificate['gap'], 1.0):.0%}."
+    )
 
 
 def _view_sentences(views: Sequence[Mapping[str, Any]]) -> list[str]:
     if not views or "reliability" not in views[0] or len(views) < 2:
         return []
-    bad = [view["name"] for view in views if view["unreliable"]]
     best = max(views, key=lambda view: view["reliability"])
     worst = min(views, key=lambda view: view["reliability"])
-    shares = f"the others confirm {best['reliability']:.0%} of "
-    if best is worst:
-        shares += "each"
-    else:
-        shares += f"“{best['name']}” and {worst['reliability']:.0%} of “{worst['name']}”"
-    if bad:
-        verb = "view is" if len(bad) == 1 else "views are"
-        return [f"{len(bad)} {verb} unreliable, {list_names(bad)}: {shares}."]
-    return [f"No view is unreliable as a whole: {shares}."]
+    if f"{best['reliability']:.2f}" == f"{worst['reliability']:.2f}":
+        return [f"The views agree: reliability {best['reliability']:.2f} (0 is chance, 1 full agreement)."]
+    return [
+        f"Reliability of the views (0 is chance, 1 full agreement): {best['reliability']:.2f} for “{best['name']}” to "
+        f"{worst['reliability']:.2f} for “{worst['name']}”."
+    ]
 
 
 def _sample_sentences(content: Mapping[str, Any]) -> list[str]:

@@ -1,0 +1,169 @@
+r"""Are there clusters at all? A test against data without any, made from the views themselves.
+
+**Data without clusters.** Every column of a view is drawn from the unimodal distribution closest to its own
+(`emvc.kernels.unimodal`). Normal scores with the correlations of those of the view say which sample gets which value (a
+Gaussian copula), and rows are scaled so that their lengths are those of the view: variances, tails, correlations and
+outlying samples stay; gaps, and what the views have in common, go. In a view of mostly zeros the cells of every column
+are permuted.
+
+**Statistic.** The eigenvalues :math:`\lambda_1 \ge \lambda_2 \ge \dots` of the consensus are compared with those for
+such data: the largest gap :math:`\lambda_c - \lambda_{c+1}` over all c, and :math:`\lambda_2`, each in deviations of
+what it is over observed and made-up data, are added. Observed and made-up data are treated alike, so that the share of
+made-up data with a statistic at least as large, the observed ones counted among them, is a p-value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+from emvc import graphs
+from emvc._array import ROUNDING, FloatArray
+from emvc._threads import matmul
+from emvc._validation import View, Views, to_dense
+from emvc.kernels.unimodal import unimodal_columns
+from emvc.method.reference import Rows
+from emvc.spectral import leading_eigenvalues
+
+LEVEL = 1 / 60
+"""Views have clusters if the p-value is at most this."""
+
+DRAWS = 59
+"""Data sets without clusters; with so many, none of them may come up to the views."""
+
+_MOST_SAMPLES = 500  # of more samples, so many evenly spread ones are tested
+_LEAST_SAMPLES = 20  # fewer cannot be told from chance
+_MOST_CLUSTERS = 60
+_MOST_COLUMNS = 1000  # of more, so many evenly spread ones are tested
+
+
+@dataclass(frozen=True, eq=False)
+class StructureTest:
+    """Outcome of the test.
+
+    Attributes
+    ----------
+    p_value : float
+        Share of data without clusters that look at least as clustered; NaN with fewer than 20 samples.
+    statistic : float
+        That of the views.
+    null : ndarray
+        Those of data without clusters.
+    """
+
+    p_value: float
+    statistic: float
+    null: FloatArray
+
+    @property
+    def found(self) -> bool:
+        """Whether there are clusters, or nobody can tell."""
+        return not self.p_value > LEVEL
+
+
+def look_for_structure(
+    views: Views, describe: Callable[[Views], Rows], *, scale: str | None = "auto", draws: int = DRAWS
+) -> StructureTest:
+    """Test whether views have clusters beyond chance.
+
+    Parameters
+    ----------
+    views : Views
+        Checked views of features.
+    describe : callable
+        Returns rows of views whose features are scaled already.
+    scale : str or None
+        How features are scaled.
+    draws : int
+        Number of data sets without clusters.
+    """
+    if views.n_samples > _MOST_SAMPLES:
+        views = views.take(np.linspace(0, views.n_samples - 1, _MOST_SAMPLES).astype(np.intp))
+    if views.n_samples < _LEAST_SAMPLES:
+        return StructureTest(np.nan, np.nan, np.empty(0))
+    models = [
+        _WithoutClusters.fit(array[np.flatnonzero(~absent)], scale)
+        for array, absent in zip(views.arrays, views.missing.T, strict=True)
+    ]
+    rng = np.random.default_rng(0)
+    spectra = [_spectrum(views, [model.observed for model in models], describe)]
+    spectra += [_spectrum(views, [model.draw(rng) for model in models], describe) for _ in range(draws)]
+    statistics = compare_spectra(np.array(spectra))
+    null = statistics[1:]
+    return StructureTest(float(np.mean(statistics >= statistics[0] - ROUNDING)), float(statistics[0]), null)
+
+
+def compare_spectra(spectra: FloatArray) -> FloatArray:
+    """Return the statistic of each row of eigenvalues, the first one of which is trivial."""
+    gaps = _standard(spectra[:, 1:-1] - spectra[:, 2:])
+    return np.asarray(gaps.max(axis=1) + _standard(spectra[:, 1:2])[:, 0])
+
+
+def _standard(values: FloatArray) -> FloatArray:
+    """Return standard scores of columns; variances are shrunk half way towards their mean."""
+    variance = values.var(axis=0)
+    spread = np.sqrt(variance + variance.mean())
+    return np.asarray((values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
+
+
+def _spectrum(views: Views, arrays: list[FloatArray], describe: Callable[[Views], Rows]) -> FloatArray:
+    full = []
+    for array, absent in zip(arrays, views.missing.T, strict=True):
+        whole = np.zeros((views.n_samples, array.shape[1]))
+        whole[~absent] = array
+        full.append(whole)
+    rows = describe(replace(views, arrays=tuple(full)))
+    number = min(_MOST_CLUSTERS, len(rows.shown) // 5)
+    values = leading_eigenvalues(rows.problem.solve().consensus, max(number, 2) + 1)
+    return np.asarray(np.clip(values, 0.0, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class _WithoutClusters:
+    """How data without clusters are made from one view.
+
+    Attributes
+    ----------
+    observed : ndarray
+        What the test sees of the view itself.
+    columns : ndarray
+        Cells to permute: those of the view, or sorted ones without gaps.
+    scores : ndarray or None
+        Normal scores of the view; None where columns are permuted independently.
+    scale : str or None
+        How permuted cells are scaled.
+    """
+
+    observed: FloatArray
+    columns: FloatArray
+    scores: FloatArray | None
+    scale: str | None
+
+    @classmethod
+    def fit(cls, view: View, scale: str | None) -> _WithoutClusters:
+        if view.shape[1] > _MOST_COLUMNS:
+            view = view[:, np.linspace(0, view.shape[1] - 1, _MOST_COLUMNS).astype(np.intp)]
+        if graphs.is_mostly_zero(view):
+            cells = to_dense(view)
+            return cls(np.asarray(graphs.scale_view(cells, scale)), cells, None, scale)
+        observed = to_dense(graphs.scale_view(view, scale))
+        observed = observed - observed.mean(axis=0)
+        columns = unimodal_columns(observed)
+        wide, narrow = observed.std(axis=0), columns.std(axis=0)
+        columns = (columns - columns.mean(axis=0)) * np.divide(wide, narrow, out=np.zeros_like(wide), where=narrow > 0)
+        ranks = rankdata(observed, axis=0)
+        return cls(observed, columns, ndtri((ranks - 0.5) / len(ranks)), None)
+
+    def draw(self, rng: np.random.Generator) -> FloatArray:
+        if self.scores is None:
+            return np.asarray(graphs.scale_view(rng.permuted(self.columns, axis=0), self.scale))
+        mixed = matmul(rng.standard_normal((len(self.scores), len(self.scores))), self.scores)
+        cells = np.take_along_axis(self.columns, np.argsort(np.argsort(mixed, axis=0), axis=0), axis=0)
+        lengths, wanted = (np.linalg.norm(part, axis=1) for part in (cells, self.observed))
+        wanted = np.sort(wanted)[np.argsort(np.argsort(lengths, kind="stable"), kind="stable")]
+        factors = np.divide(wanted, lengths, out=np.zeros_like(wanted), where=lengths > 0)
+        return np.asarray(cells * factors[:, None])
