@@ -4,6 +4,7 @@ import matplotlib
 import numpy as np
 import pytest
 
+import emvc
 from emvc import AMGL, EMVC, FeatureConcatenation, KernelAddition, plot
 from emvc.selection import Selection
 
@@ -144,3 +145,27 @@ def test_own_figure_is_made_on_request(model):
 
 def test_plane_coordinates_need_no_labels(rng):
     assert plot.plane_coordinates(rng.standard_normal((40, 3))).shape == (40, 2)
+
+
+@pytest.fixture(scope="module")
+def assessment(model):
+    views = dict(zip(model.view_names_, model._training.views, strict=True))
+    return emvc.assess(views, model, n_resamples=2, n_clusters=[2, 4])
+
+
+def test_evidence_shows_score_and_stability(assessment, model, ax):
+    plot.evidence(assessment, ax)
+    score, stability = (line.get_ydata() for line in ax.lines)
+    assert ax.lines[0].get_xdata().tolist() == [2, 3, 4]
+    assert score.max() == 1.0
+    assert stability == pytest.approx([record["stability"] for record in assessment.by_n_clusters])
+    with pytest.raises(ValueError, match="no by_n_clusters or n_clusters_evidence_"):
+        plot.evidence(model)
+
+
+def test_tree_has_a_mark_for_every_cluster_and_a_line_for_every_split(assessment, ax):
+    plot.tree(assessment, ax)
+    assert len(ax.collections) == 2 + 3 + 4
+    assert len(ax.lines) == 3 + 4
+    with pytest.raises(ValueError, match="needs several"):
+        plot.tree(SimpleNamespace(by_n_clusters=assessment.by_n_clusters[:1]))

@@ -106,7 +106,10 @@ def demo(
     page = report.render_report(
         model,
         title="emvc demo: digits in three views",
-        introduction=introduction,
+        introduction=(
+            f"Found: of the {result.damaged.sum():,} samples that were destroyed in the Fourier view, {result.found:,} are "
+            f"among as many with the largest errors there. {introduction}"
+        ),
         records=result.records,
     )
     files = {f"{name}.png": image for name, image in images.items()} | {"report.html": page.encode()}

@@ -238,7 +238,7 @@ def weights(model: Any, ax: Axes | None = None) -> Axes:
     names = [str(model.view_names_[k]) for k in order]
     bars = ax.barh(np.arange(len(order)), values[order], color=PALETTE[0], height=0.65)
     own = getattr(model, "view_weights_", None)
-    notes = [f"{values[k]:.0%}" + (f", weight {own[k] / np.max(own):.2f}" if own is not None else "") for k in order]
+    notes = [f"{values[k]:.2f}" + (f", weight {own[k] / np.max(own):.2f}" if own is not None else "") for k in order]
     ax.bar_label(bars, notes, padding=4, fontsize="small")
     ax.set_yticks(np.arange(len(order)), names)
     ax.set(xlim=(0, 1.0 if reliable else 1.15), xlabel="reliability" if reliable else "weight")
@@ -264,4 +264,80 @@ def _selection(selection: Any, ax: Axes | None) -> Axes:
     ax.set(title="Evidence for the weights", xlabel="beta", ylabel="adjusted Rand index", ylim=(0, 1.08))
     _tidy(ax, grid="y")
     ax.legend(fontsize="small", frameon=False, loc="lower right")
+    return ax
+
+
+def evidence(assessment: Any, ax: Axes | None = None) -> Axes:
+    """Draw stability and the score of the spectrum for several numbers of clusters.
+
+    Parameters
+    ----------
+    assessment : Assessment or estimator
+        From `emvc.assess`; or a model fitted with ``n_clusters="auto"``, of which there is only the score.
+    ax : Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    ax : Axes
+    """
+    records = _get(assessment, "by_n_clusters", "n_clusters_evidence_")
+    ax = _axes(ax)
+    numbers = [record["n_clusters"] for record in records]
+    score = np.array([record["score"] for record in records], dtype=np.float64)
+    largest = score.max() if score.max() > 0 else 1.0
+    ax.plot(numbers, score / largest, marker="o", ms=4, color=_color(0), label="score, relative to the best")
+    if "stability" in records[0]:
+        stability = [record["stability"] for record in records]
+        ax.plot(numbers, stability, marker="s", ms=4, color=_color(2), label="stability")
+        ax.set_xticks(numbers)
+    ax.set(title="Number of clusters", xlabel="number of clusters", ylim=(min(0.0, float(score.min())), 1.08))
+    ax.legend(fontsize="small", frameon=False)
+    _tidy(ax, grid="y")
+    return ax
+
+
+def tree(assessment: Any, ax: Axes | None = None) -> Axes:
+    """Draw who splits from whom: one row per number of clusters, a line from each cluster to where it comes from.
+
+    Parameters
+    ----------
+    assessment : Assessment
+        From `emvc.assess`, of several numbers of clusters.
+    ax : Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    ax : Axes
+    """
+    levels = sorted(_get(assessment, "by_n_clusters"), key=lambda record: int(record["n_clusters"]))
+    if len(levels) < 2:
+        raise ValueError("This Assessment holds one number of clusters; a tree needs several (n_clusters=...).")
+    ax = _axes(ax)
+    links = {child: (parent, share) for parent, child, share in assessment.tree()}
+    places: dict[tuple[int, int], float] = {}
+    for row, level in enumerate(levels):
+        number, labels = int(level["n_clusters"]), np.asarray(level["labels"])
+        sizes = np.bincount(labels[labels >= 0], minlength=number)
+        # Children lie under their parents, so that lines do not cross where they need not.
+        order = sorted(range(number), key=lambda c: (places[links[number, c][0]] if (number, c) in links else c, c))
+        for position, cluster in enumerate(order):
+            x = (position + 0.5) / number
+            places[number, cluster] = x
+            if (number, cluster) in links:
+                parent, share = links[number, cluster]
+                ax.plot([places[parent], x], [row - 1, row], color=_GREY, lw=0.5 + 3.0 * share, alpha=0.5, zorder=1)
+            size = 30.0 + 400.0 * sizes[cluster] / max(int(sizes.sum()), 1)
+            ax.scatter(x, row, s=size, color=_color(cluster), zorder=2)
+            ax.annotate(str(cluster), (x, row), ha="center", va="center", fontsize=7, color="white", zorder=3)
+    ax.set_yticks(range(len(levels)), [str(int(level["n_clusters"])) for level in levels])
+    ax.set(
+        title="Who splits from whom",
+        ylabel="number of clusters",
+        xticks=[],
+        xlim=(0, 1),
+        ylim=(len(levels) - 0.5, -0.5),
+    )
+    ax.spines[["top", "right", "bottom"]].set_visible(False)
     return ax

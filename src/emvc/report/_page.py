@@ -32,12 +32,12 @@ def render_page(
     evidence = _evidence(content, parts)
     sections = [
         _summary(content, introduction),
-        _methods(records),
         _map(content),
         _columns(_clusters(content), _views(content)),
         _worth(content),
         _error_map(content),
         _suspicious(content),
+        _methods(records),
         # One chart fits beside the consensus, several need the width.
         _columns(_consensus(content), _convergence(content) + (evidence if len(parts) < 2 else "")),
         evidence if len(parts) > 1 else "",
