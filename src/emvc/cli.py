@@ -103,13 +103,14 @@ def demo(
         f"(AUC {result.detection_auc:.3f})."
     )
     images = report.draw_figures(model)
+    found = (
+        f"Found: of the {result.damaged.sum():,} samples that were destroyed in the Fourier view, {result.found:,} are "
+        "among as many with the largest errors there."
+    )
     page = report.render_report(
         model,
         title="emvc demo: digits in three views",
-        introduction=(
-            f"Found: of the {result.damaged.sum():,} samples that were destroyed in the Fourier view, {result.found:,} are "
-            f"among as many with the largest errors there. {introduction}"
-        ),
+        introduction=f"{found} {introduction}",
         records=result.records,
     )
     files = {f"{name}.png": image for name, image in images.items()} | {"report.html": page.encode()}

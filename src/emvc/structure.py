@@ -26,6 +26,7 @@ from emvc._array import ROUNDING, FloatArray
 from emvc._threads import matmul
 from emvc._validation import View, Views, to_dense
 from emvc.kernels.unimodal import unimodal_columns
+from emvc.method.isolation import LEAST_SAMPLES
 from emvc.method.reference import Rows
 from emvc.spectral import leading_eigenvalues
 
@@ -36,7 +37,6 @@ DRAWS = 59
 """Data sets without clusters; with so many, none of them may come up to the views."""
 
 _MOST_SAMPLES = 500  # of more samples, so many evenly spread ones are tested
-_LEAST_SAMPLES = 20  # fewer cannot be told from chance
 _MOST_CLUSTERS = 60
 _MOST_COLUMNS = 1000  # of more, so many evenly spread ones are tested
 
@@ -83,7 +83,7 @@ def look_for_structure(
     """
     if views.n_samples > _MOST_SAMPLES:
         views = views.take(np.linspace(0, views.n_samples - 1, _MOST_SAMPLES).astype(np.intp))
-    if views.n_samples < _LEAST_SAMPLES:
+    if views.n_samples < LEAST_SAMPLES:
         return StructureTest(np.nan, np.nan, np.empty(0))
     models = [
         _WithoutClusters.fit(array[np.flatnonzero(~absent)], scale)
