@@ -2,6 +2,7 @@
 
 import csv
 import errno
+import html
 import json
 import os
 import sys
@@ -37,8 +38,9 @@ def cluster(capsys, *arguments):
 
 @pytest.fixture(autouse=True)
 def plain_report(request, monkeypatch):
-    """Drawing takes seconds: only tests that ask for it get the real report."""
+    """Drawing takes seconds, and so do repeated fits: only tests that ask for it get the real report."""
     if "real_report" not in request.fixturenames:
+        monkeypatch.setattr("emvc.cli_cluster._MOST_ASSESSED", 0)
         monkeypatch.setattr("emvc.report.write_report", lambda _model, path, **_: Path(path).write_text("a report"))
 
 
@@ -81,6 +83,55 @@ def test_from_files_to_files(capsys, files, tmp_path, blobs):
     assert model.sample_names_[50] == "s50"
     assert model.predict(blobs[0]).tolist() == blobs[1].tolist()
     assert "lipid: 10 of 60 samples are missing" in (target / "report.html").read_text()
+
+
+def bad_input(kind):
+    """Return views that deserve a finding, and the number of clusters to ask for."""
+    rng = np.random.default_rng(3)
+    labels = rng.permutation(np.repeat(np.arange(3), 40))
+    views = [5 * rng.standard_normal((3, 6))[labels] + rng.standard_normal((120, 6)) for _ in range(3)]
+    if kind == "no structure":
+        return [rng.standard_normal((120, 5)) for _ in range(2)], "auto"
+    if kind == "wrong join":
+        return [view[rng.permutation(120)] for view in views], 3
+    if kind == "unreliable view":
+        return [*views[:2], rng.standard_normal((120, 6))], 3
+    if kind == "unstable cluster":
+        return views, 9
+    views[1][[4, 80]] = 40 * rng.standard_normal((2, 6))
+    return views, 3
+
+
+@pytest.mark.usefixtures("real_report")
+@pytest.mark.parametrize(
+    "kind", ["no structure", "wrong join", "unreliable view", "unstable cluster", "damaged samples"]
+)
+def test_terminal_json_labels_and_page_have_the_same_findings(kind, capsys, tmp_path):
+    views, number = bad_input(kind)
+    paths = []
+    for k, view in enumerate(views):
+        paths.append(tmp_path / f"v{k}.npy")
+        np.save(paths[-1], view)
+    code, told = cluster(capsys, *paths, "-k", number, "-o", tmp_path / "json", "--json")
+    assert code == 0
+    findings = json.loads(told.out)["findings"]
+    assert kind in [finding["kind"] for finding in findings]
+    _, shown = cluster(capsys, *paths, "-k", number, "-o", tmp_path / "out")
+    page = html.unescape((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    with (tmp_path / "out" / "labels.csv").open(newline="", encoding="utf-8") as stream:
+        samples = list(csv.DictReader(stream))
+    for finding in findings:
+        assert f"{finding['severity']}: {finding['text']} {finding['advice']}" in shown.out
+        assert f'<li class="{finding["severity"]}"><b>{finding["text"]}</b> {finding["advice"]}</li>' in page
+        named = [row for row, sample in enumerate(samples) if finding["text"] in sample["findings"]]
+        assert named == finding["samples"]
+
+
+@pytest.mark.usefixtures("real_report")
+def test_assessment_or_none_on_request(capsys, files, tmp_path):
+    for option, expected in (("--no-assess", False), ("--assess", True)):
+        cluster(capsys, *files, "-k", 3, "-o", tmp_path / option, option)
+        assert ("stability" in read_labels(tmp_path / option / "labels.csv")[0]) == expected
 
 
 @pytest.mark.usefixtures("real_report")

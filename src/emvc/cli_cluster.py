@@ -273,27 +273,34 @@ def _write_results(
     from emvc import report
     from emvc.findings import find
 
-    write_labels(folder / "labels.csv", model, sample_ids, assessment)
+    findings = find(model, assessment)
+    write_labels(folder / "labels.csv", model, sample_ids, assessment, findings)
     model.save(folder / "model.emvc")
     title = f"Clusters of {len(sample_ids)} samples in {', '.join(model.view_names_)}"
     report.write_report(
         model, folder / "report.html", sample_ids=sample_ids, title=title, join_notes=notes, assessment=assessment
     )
-    return [finding.as_dict() for finding in find(model, assessment)]
+    return [finding.as_dict() for finding in findings]
 
 
-def write_labels(path: Path, model: Any, sample_ids: Sequence[str], assessment: Any = None) -> None:
-    """Write id, label, errors, flags and stability of each sample; flags are 0 or 1, what is missing is empty."""
+def write_labels(
+    path: Path, model: Any, sample_ids: Sequence[str], assessment: Any = None, findings: Sequence[Any] = ()
+) -> None:
+    """Write id, label, errors, flags, stability and findings of each sample; flags are 0 or 1, the missing is empty."""
     from emvc.results import result_columns
 
     columns = result_columns(model)
     if assessment is not None:
         columns["stability"] = assessment.sample_stability
+    told: list[list[str]] = [[] for _ in sample_ids]
+    for finding in findings:
+        for sample in finding.samples:
+            told[sample].append(finding.text)
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(["sample", *columns])
-        for name, *values in zip(sample_ids, *columns.values(), strict=True):
-            writer.writerow([name, *map(_cell, values)])
+        writer.writerow(["sample", *columns, "findings"])
+        for name, texts, *values in zip(sample_ids, told, *columns.values(), strict=True):
+            writer.writerow([name, *map(_cell, values), " ".join(texts)])
 
 
 def _cell(value: Any) -> Any:

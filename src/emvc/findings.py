@@ -18,7 +18,6 @@ UNSTABLE = 0.5
 
 _FEW = 10  # samples per cluster
 _DOMINANT = 0.5  # share of all squared distances that a single column makes up
-_MOST_NAMED = 1000  # samples in one finding
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def find(model: Any, assessment: Any = None) -> list[Finding]:
     p_value = getattr(assessment, "structure_p_value", getattr(model, "structure_p_value_", float("nan")))
     found = _about_structure(model, p_value)
     reliability = getattr(model, "reliability_", None)
-    if reliability is not None and not found:
+    if reliability is not None:
         found += _about_views(model, np.asarray(reliability))
     found += _about_columns(model)
     found += _about_clusters(model, assessment)
@@ -155,7 +154,7 @@ def _about_clusters(model: Any, assessment: Any) -> list[Finding]:
                 f"(stability {stability[worst]:.2f} of cluster {worst})."
             )
             advice = "Try fewer clusters, or read unstable ones together with their neighbours."
-            members = np.flatnonzero(np.isin(labels, low))[:_MOST_NAMED]
+            members = np.flatnonzero(np.isin(labels, low))
             found.append(Finding("warning", "unstable cluster", text, advice, [int(i) for i in members]))
     if number > 1 and len(labels) < _FEW * number:
         text = f"Few samples: {len(labels)} in {number} clusters, {len(labels) / number:.0f} each on average."
@@ -175,5 +174,5 @@ def _about_samples(model: Any) -> list[Finding]:
             many = "1 sample is" if len(rows) == 1 else f"{len(rows):,} samples are"
             text = f"{many} probably wrong in view “{name}”."
             advice = "Other views place such samples where these show them; look at the list of errors."
-            found.append(Finding("note", "damaged samples", text, advice, [int(i) for i in rows[:_MOST_NAMED]]))
+            found.append(Finding("note", "damaged samples", text, advice, [int(i) for i in rows]))
     return found
