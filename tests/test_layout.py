@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from emvc import layout
 from emvc.layout import block_argmax, block_edges, block_means, cluster_order, plane_layout, state_labels
 
 
@@ -69,3 +70,22 @@ def test_block_means(convert, rng):
 
 def test_block_argmax_passes_over_gaps():
     assert block_argmax(np.array([np.nan, 0.2, np.nan, np.nan]), [0, 2, 4]).tolist() == [1, 2]
+
+
+def test_a_curve_of_components_is_drawn_as_a_heap(rng):
+    """Spectral coordinates are functions of each other; the picture must not show a bow where there is a heap."""
+    first, other = rng.standard_normal((2, 400))
+    rows = np.column_stack([first, 0.7 * (first**2 - 1.0), 0.3 * other])
+    offsets = layout._local_offsets(rows)
+    bend = np.polynomial.polynomial.polyfit(offsets[:, 0], offsets[:, 1], 2)
+    assert abs(bend[2]) < 0.2
+    assert abs(np.corrcoef(offsets.T)[0, 1]) < 0.1
+    assert abs(np.corrcoef(offsets[:, 1], other)[0, 1]) > 0.9
+    assert np.quantile(np.linalg.norm(offsets, axis=1), 0.99) < 1.1
+
+
+def test_clusters_of_one_line_or_one_point_are_drawn_as_such():
+    line = layout._local_offsets(np.linspace(0, 1, 9)[:, None] * [1.0, 2.0])
+    assert np.ptp(line[:, 0]) > 0
+    np.testing.assert_array_equal(line[:, 1], 0.0)
+    np.testing.assert_array_equal(layout._local_offsets(np.ones((5, 3))), 0.0)

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from emvc._array import FloatArray, IntArray
 
 _GOLDEN_ANGLE = np.pi * (3.0 - np.sqrt(5.0))
 _STRESS_STEPS = 100
+_COMPONENTS = 6  # of a cluster, among which its shape is looked for
 _ISLAND = 0.46  # radius of the largest cluster in units of the distance between neighbouring centres
 
 
@@ -21,7 +24,7 @@ def plane_layout(embedding: FloatArray, labels: IntArray) -> FloatArray:
 
     The centres of the clusters are laid out so that distances in the plane resemble those in the embedding. A sample
     lies at the mean of the centres, weighted by how close it is to each of them in the embedding, plus its own offset
-    along the two main directions of its cluster, turned towards the clusters that are close. Nothing is random.
+    along two directions of its cluster, turned towards the clusters that are close. Nothing is random.
 
     Parameters
     ----------
@@ -98,22 +101,30 @@ def _nearest_distance(points: FloatArray) -> float:
 
 
 def _local_offsets(rows: FloatArray) -> FloatArray:
-    """Return offsets inside the unit disc: two principal components, half of the samples within half the radius."""
+    """Return offsets of about unit size: two principal components as normal scores, so that a cluster is a round heap.
+
+    Where coordinates are spectral, most components are curved functions of the first: drawn beside it, they would bend
+    a heap into a bow. So the second is what remains of the component that such a function explains least.
+    """
     centred = rows - rows.mean(axis=0)
-    scatter = centred.T @ centred
-    values, vectors = np.linalg.eigh(scatter)
-    main = vectors[:, ::-1][:, :2]
+    values, vectors = np.linalg.eigh(centred.T @ centred)
+    main = vectors[:, ::-1][:, :_COMPONENTS]
     # An eigenvector has no sign of its own: let its largest entry be positive.
     main = main * np.where(main[np.abs(main).argmax(axis=0), np.arange(main.shape[1])] < 0, -1.0, 1.0)
-    offsets = np.pad(centred @ main, ((0, 0), (0, 2 - main.shape[1])))
-    scale = np.sqrt(np.maximum(np.pad(values[::-1][:2], (0, 2 - main.shape[1])), 0.0) / len(rows))
-    if scale[0] <= 1e-12:
+    if values[-1] <= 1e-24 * len(rows):
         return np.zeros((len(rows), 2))
-    offsets = offsets / np.maximum(scale, 0.05 * scale[0])
-    radius = np.sqrt((offsets**2).sum(axis=1))
-    middle = max(float(np.median(radius)), 1e-12)
-    shrunk = 1.0 - np.exp2(-radius / middle)
-    return np.asarray(offsets * np.divide(shrunk, radius, out=np.zeros_like(radius), where=radius > 0)[:, None])
+    scores = centred @ main
+    first = scores[:, 0] / scores[:, 0].std()
+    curve = np.vander(first, 4)
+    rest = scores[:, 1:] - curve @ np.linalg.lstsq(curve, scores[:, 1:], rcond=None)[0]
+    spread = rest.std(axis=0)
+    if not len(spread) or spread.max() <= 1e-9 * scores[:, 0].std():
+        return np.column_stack([_normal_scores(first), np.zeros(len(rows))])
+    return np.column_stack([_normal_scores(first), _normal_scores(rest[:, spread.argmax()])])
+
+
+def _normal_scores(values: FloatArray) -> FloatArray:
+    return np.asarray(ndtri((rankdata(values) - 0.5) / len(values)) / 3.0)
 
 
 def _fit_square(points: FloatArray) -> FloatArray:
