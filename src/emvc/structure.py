@@ -6,7 +6,7 @@ Gaussian copula), and rows are scaled so that their lengths are those of the vie
 outlying samples stay; gaps, and what the views have in common, go. In a view of mostly zeros the cells of every column
 are permuted.
 
-**Statistic.** The eigenvalues :math:`\lambda_1 \ge \lambda_2 \ge \dots` of the consensus are compared with those for
+**Statistic.** The eigenvalues :math:`\lambda_1 \ge \lambda_2 \ge \ldots` of the consensus are compared with those for
 such data: the largest gap :math:`\lambda_c - \lambda_{c+1}` over all c, and :math:`\lambda_2`, each in deviations of
 what it is over observed and made-up data, are added. Observed and made-up data are treated alike, so that the share of
 made-up data with a statistic at least as large, the observed ones counted among them, is a p-value.
