@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
+import emvc
 from browser.find_browser import find_browser
 from emvc import EMVC, KernelAddition
 from emvc.report import write_report
@@ -272,8 +273,30 @@ def test_colour_by_error_repaints_the_map(visit, report):
     page = visit(report)
     picture = "document.getElementById('map').toDataURL()"
     before = page.evaluate(picture)
+    expect(page.locator("#map-scale")).to_be_hidden()
     page.select_option("#colour", label="largest error")
     assert page.evaluate(picture) != before
+    expect(page.locator("#map-scale")).to_contain_text("1 wrong")
+
+
+@pytest.mark.parametrize("size", ["phone", "desktop"])
+def test_assessed_page_leads_with_findings_and_colours_by_stability(size, visit, tmp_path):
+    rng = np.random.default_rng(0)
+    views = [rng.standard_normal((80, 4)) for _ in range(2)]
+    model = EMVC(9, random_state=0).fit(views)
+    found = emvc.assess(views, model, n_resamples=4, n_clusters=[2])
+    write_report(model, tmp_path / "report.html", assessment=found)
+    page = visit(tmp_path / "report.html", size)
+    expect(page.locator("#findings li.warning").first).to_be_visible()
+    assert page.locator("#findings").bounding_box()["y"] < page.locator("#embedding").bounding_box()["y"]
+    picture = "document.getElementById('map').toDataURL()"
+    before = page.evaluate(picture)
+    page.select_option("#colour", label="stability")
+    assert page.evaluate(picture) != before
+    expect(page.locator("#map-scale")).to_contain_text("always keeps its cluster")
+    expect(page.locator("#worth svg")).to_be_visible()
+    page.locator("#worth summary").nth(1).click()
+    expect(page.locator("#worth details").nth(1)).to_contain_text("9 clusters: 0")
 
 
 def test_code_is_copied(visit, report):

@@ -89,7 +89,8 @@ def describe(
         "settings": _settings(model),
         "versions": _versions(),
         "n_shown": len(shown),
-        "data": _arrays(model, labels, errors, names, views, level, shown, entries),
+        "data": _arrays(model, labels, errors, names, views, level, shown, entries)
+        | ({} if assessment is None else {"stability": _stability(assessment, shown)}),
     }
 
 
@@ -189,6 +190,10 @@ def _shown(level: IntArray) -> IntArray:
     others = np.setdiff1d(np.arange(len(level)), flagged)
     picked = others[np.linspace(0, len(others) - 1, _MOST_SHOWN - len(flagged)).astype(np.int64)]
     return np.union1d(flagged, picked)
+
+
+def _stability(assessment: Any, shown: IntArray) -> str:
+    return _encode(_quantised_errors(np.asarray(assessment.sample_stability)[shown]), "<u1")
 
 
 def _assessment(assessment: Any) -> dict[str, Any] | None:

@@ -176,6 +176,8 @@ def _map(content: Mapping[str, Any]) -> str:
         options += '<option value="worst">largest error</option>' + "".join(
             f'<option value="{k}">error in {escape(view["name"])}</option>' for k, view in enumerate(content["views"])
         )
+    if "stability" in content["data"]:
+        options += '<option value="stability">stability</option>'
     body = f"""
 <div class="controls">
 <label>Colour by <select id="colour">{options}</select></label>
@@ -185,7 +187,9 @@ def _map(content: Mapping[str, Any]) -> str:
  aria-label="Map of the samples. Left and right move from sample to sample, up and down from cluster to cluster."
 ></canvas>
 <div id="tip" class="tip" role="status" aria-live="polite" hidden></div></div>
-<div id="legend" class="legend" role="group" aria-label="Clusters: press one to isolate it"></div></div>"""
+<div id="legend" class="legend" role="group" aria-label="Clusters: press one to isolate it"></div></div>
+<div id="map-scale" class="scale" hidden><span id="map-low"></span><i class="ramp-error"></i><span id="map-high"></span>
+<i class="missing"></i><span>missing</span></div>"""
     return _card("embedding", "Map of the samples", hint, body, wide=True)
 
 

@@ -83,13 +83,19 @@
     const order = groups.flatMap((c) => members.get(c));
     const rank = new Map(order.map((i, r) => [i, r]));
     let isolated = null, current = -1, pinned = false, xs = new Float32Array(data.n), ys = new Float32Array(data.n);
+    const stability = data.stability ? typed(data.stability, Uint8Array) : null;
     const mode = () => $("colour").value;
     const colourOf = (i) => {
+      if (mode() === "stability") return rampColour(stability[i] === 255 ? NaN : 1 - stability[i] / 250);
       if (mode() === "cluster" || !errors) return clusterColour(labels[i]);
       return rampColour(mode() === "worst" ? worstOf(i) : errorOf(i, Number(mode())));
     };
     const visible = (i) => isolated === null || labels[i] === isolated;
     const draw = () => {
+      const bar = mode() === "stability" ? ["1 always keeps its cluster", "0 never"] : ["0 usual", "1 wrong"];
+      $("map-scale").hidden = mode() === "cluster";
+      $("map-low").textContent = bar[0];
+      $("map-high").textContent = bar[1];
       const [pen, w, h] = prepare(canvas);
       const pad = 18, side = Math.min(w, h) - 2 * pad;
       // A wide canvas may stretch the map by half: it has no units.
