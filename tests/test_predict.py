@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
+import emvc
 from conftest import load_or_skip
 from emvc import EMVC, extension, graphs
 from emvc._validation import check_views
@@ -186,3 +187,41 @@ def test_self_tuning_scale_of_a_new_sample_is_that_of_its_neighbor(rng):
     own = np.sqrt(np.sort(far, axis=1)[:, 6])  # the seventh
     scale = np.sqrt(np.sort(squares, axis=1)[:, 7])  # the seventh, not counting the sample itself
     np.testing.assert_allclose(kernel.rows(far), np.exp(-far / np.outer(own, scale)))
+
+
+@pytest.fixture(scope="module")
+def framed():
+    frames = {
+        f"v{k}": pd.DataFrame(view, columns=[f"f{j}" for j in range(8)]) for k, view in enumerate(clusters(n_views=2))
+    }
+    return EMVC(3, random_state=0).fit({name: frame[:120] for name, frame in frames.items()}), frames
+
+
+def test_columns_are_put_in_order(framed, rng):
+    model, frames = framed
+    assert list(model.feature_names_in_) == ["v0", "v1"]
+    assert model.feature_names_in_["v0"].tolist() == [f"f{j}" for j in range(8)]
+    wanted = model.predict({name: frame[120:] for name, frame in frames.items()})
+    mixed = {name: frame[120:].iloc[:, rng.permutation(8)] for name, frame in frames.items()}
+    np.testing.assert_array_equal(model.predict(mixed), wanted)
+    np.testing.assert_array_equal(model.predict(list(mixed.values())), wanted)
+    np.testing.assert_array_equal(model.predict([frame.to_numpy()[120:] for frame in frames.values()]), wanted)
+
+
+def test_other_columns_are_refused_by_name(framed, tmp_path):
+    model, frames = framed
+    model.save(tmp_path / "m.emvc")
+    for fitted in (model, emvc.load(tmp_path / "m.emvc")):
+        renamed = dict(frames, v1=frames["v1"].rename(columns={"f3": "g3", "f4": "g4"}))
+        with pytest.raises(ValueError, match=r"view 'v1': column 'f3' and 1 more columns are missing.*'f0', 'f1'"):
+            fitted.predict(renamed)
+        with pytest.raises(ValueError, match="view 'v0': column 'extra' is unknown"):
+            fitted.predict(dict(frames, v0=frames["v0"].assign(extra=0.0)))
+
+
+def test_columns_of_one_table_are_put_in_order(rng):
+    frame = pd.DataFrame(clusters(n_views=1)[0]).rename(columns="f{}".format)
+    model = EMVC(3, random_state=0).fit(frame)
+    np.testing.assert_array_equal(model.predict(frame.iloc[:, ::-1]), model.predict(frame))
+    model.fit(frame.to_numpy())
+    assert model.feature_names_in_ == {}

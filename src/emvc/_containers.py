@@ -52,6 +52,24 @@ def align(values: Any, own: Any, wanted: Any) -> Any:
     return full
 
 
+def feature_names(view: Any) -> Any:
+    """Return the names of the columns of a DataFrame as strings, None if it has none or not all of them are strings.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> feature_names(pd.DataFrame({"b": [1.0], "a": [2.0]}))
+    array(['b', 'a'], dtype='<U1')
+    >>> feature_names(np.ones((2, 2))) is None
+    True
+    """
+    columns = getattr(view, "columns", None)
+    if columns is None or not hasattr(view, "shape"):
+        return None
+    names = list(columns)
+    return np.array(names, dtype=str) if names and all(isinstance(name, str) for name in names) else None
+
+
 def sample_names(views: Any) -> Any:
     """Return the names of the samples of a MuData or of the first DataFrame as integers or strings, else None."""
     if is_mudata(views):

@@ -13,7 +13,7 @@ import scipy.sparse
 from sklearn.utils.validation import check_array
 
 from emvc._array import BoolArray, FloatArray, IntArray
-from emvc._containers import is_mudata, mudata_views, sample_names
+from emvc._containers import feature_names, is_mudata, mudata_views, sample_names
 
 _LARGEST = 1e150  # squares of larger values overflow
 
@@ -33,6 +33,8 @@ class Views:
     """Which samples a view does not have, of shape (n_samples, n_views); their rows in the arrays are zero."""
     sample_names: Any = None
     """Names of the samples as integers or strings, if the container has any."""
+    feature_names: tuple[Any, ...] = ()
+    """Names of the columns of each view, None where there are none."""
 
     @property
     def n_samples(self) -> int:
@@ -108,7 +110,8 @@ def check_views(
     if precomputed:
         for name, array in zip(names, arrays, strict=True):
             check_affinity(array, f"view {name!r}")
-    return Views(tuple(arrays), names, single, missing, samples)
+    columns = tuple(feature_names(view) for _, view in named)
+    return Views(tuple(arrays), names, single, missing, samples, columns)
 
 
 def is_dask(view: Any) -> bool:

@@ -34,7 +34,16 @@ CLASSES = (
 )
 ATTRIBUTES = frozenset(
     {
-        *("labels_", "n_clusters_", "view_names_", "n_features_in_", "sample_names_", "embedding_", "eigenvalues_"),
+        *(
+            "labels_",
+            "n_clusters_",
+            "view_names_",
+            "n_features_in_",
+            "sample_names_",
+            "feature_names_in_",
+            "embedding_",
+            "eigenvalues_",
+        ),
         *("consensus_", "beta_", "lam_", "n_clusters_confidence_", "n_clusters_evidence_", "objective_"),
         *(
             "duality_gap_",

@@ -75,6 +75,8 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
             self.sample_names_ = checked.sample_names
         elif hasattr(self, "sample_names_"):  # of an earlier fit
             del self.sample_names_
+        columns = zip(checked.names, checked.feature_names, strict=True)
+        self.feature_names_in_ = {name: known for name, known in columns if known is not None}
         return self
 
     def labels_frame(self) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from emvc._array import BoolArray, FloatArray, IntArray
-from emvc._containers import is_mudata, mudata_views
+from emvc._containers import feature_names, is_mudata, mudata_views
 from emvc._validation import View, Views, check_memory
 from emvc.method.blocks import coordinates, nearest
 from emvc.method.prepare import place, prepare
@@ -156,6 +156,37 @@ def match_views(views: Any, names: Sequence[str], *, single: bool) -> Any:
         if name not in names:
             raise ValueError(f"view {name!r} is unknown; the model was fitted to {', '.join(map(repr, names))}.")
     return {name: given[name] for name in names}
+
+
+def order_columns(views: Any, names: Sequence[str], known: Mapping[str, Any]) -> Any:
+    """Return views whose named columns are in the order of the fit.
+
+    Raises
+    ------
+    ValueError
+        If a DataFrame has other columns than that of the fit.
+    """
+    if isinstance(views, Mapping) and not scipy.sparse.issparse(views):
+        return {name: _ordered(view, name, known.get(name)) for name, view in views.items()}
+    if isinstance(views, list | tuple):
+        pairs = zip(names, views, strict=False)
+        return [_ordered(view, name, known.get(name)) for name, view in pairs] + list(views[len(names) :])
+    return _ordered(views, names[0], known.get(names[0]))
+
+
+def _ordered(view: Any, name: str, wanted: Any) -> Any:
+    own = feature_names(view)
+    if wanted is None or own is None or np.array_equal(own, wanted):
+        return view
+    missing, unknown = (sorted(set(one) - set(other)) for one, other in ((wanted, own), (own, wanted)))
+    for what, columns in (("missing", missing), ("unknown", unknown)):
+        if columns:
+            more = f" and {len(columns) - 1} more columns are" if len(columns) > 1 else " is"
+            first = ", ".join(map(repr, map(str, wanted[:3]))) + (", ..." if len(wanted) > 3 else "")
+            raise ValueError(
+                f"view {name!r}: column {str(columns[0])!r}{more} {what}; the model was fitted to {len(wanted)}: {first}."
+            )
+    return view[[str(column) for column in wanted]]
 
 
 def check_features(views: Views, training: Training, names: Sequence[str], caller: str) -> None:

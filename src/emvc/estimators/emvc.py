@@ -31,7 +31,15 @@ from emvc.estimators._base import GraphOptions, limit_threads
 from emvc.estimators._confidence import calibrate, memberships, votes_of
 from emvc.estimators._dask import fit_dask
 from emvc.estimators._error_report import ErrorReport, build
-from emvc.estimators._predict import NewSamples, Training, check_features, describe_new, match_views, remember
+from emvc.estimators._predict import (
+    NewSamples,
+    Training,
+    check_features,
+    describe_new,
+    match_views,
+    order_columns,
+    remember,
+)
 from emvc.estimators._solve import solve
 from emvc.graphs import SCALES, compute_affinity, default_n_neighbors
 from emvc.method import landmarks
@@ -195,6 +203,8 @@ class EMVC(GraphOptions):
         Share of each view in the consensus, the joint view left out; they add up to one.
     view_names_ : list of str
         Names of the views.
+    feature_names_in_ : dict
+        By view, the names of its columns, for views that were DataFrames; `predict` puts columns into their order.
     n_features_in_ : int
         Number of features, summed over the views.
 
@@ -365,8 +375,9 @@ class EMVC(GraphOptions):
                 "predict needs a fit to arrays; after a fit to Dask arrays the training samples are not kept."
             )
         caller, training = type(self).__name__, self._training
+        matched = match_views(views, self.view_names_, single=training.single)
         checked = check_views(
-            match_views(views, self.view_names_, single=training.single),
+            order_columns(matched, self.view_names_, getattr(self, "feature_names_in_", {})),
             allow_missing=True,
             least_samples=1,
             caller=caller,
