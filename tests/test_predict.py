@@ -219,7 +219,7 @@ def test_other_columns_are_refused_by_name(framed, tmp_path):
             fitted.predict(dict(frames, v0=frames["v0"].assign(extra=0.0)))
 
 
-def test_columns_of_one_table_are_put_in_order(rng):
+def test_columns_of_one_table_are_put_in_order():
     frame = pd.DataFrame(clusters(n_views=1)[0]).rename(columns="f{}".format)
     model = EMVC(3, random_state=0).fit(frame)
     np.testing.assert_array_equal(model.predict(frame.iloc[:, ::-1]), model.predict(frame))

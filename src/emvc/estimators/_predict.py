@@ -184,7 +184,7 @@ def _ordered(view: Any, name: str, wanted: Any) -> Any:
             more = f" and {len(columns) - 1} more columns are" if len(columns) > 1 else " is"
             first = ", ".join(map(repr, map(str, wanted[:3]))) + (", ..." if len(wanted) > 3 else "")
             raise ValueError(
-                f"view {name!r}: column {str(columns[0])!r}{more} {what}; the model was fitted to {len(wanted)}: {first}."
+                f"view {name!r}: column {str(columns[0])!r}{more} {what}; the fit had {len(wanted)}: {first}."
             )
     return view[[str(column) for column in wanted]]
 
