@@ -98,7 +98,7 @@ def rising_curve(shares: FloatArray, kept: FloatArray, weights: FloatArray) -> F
     fitted = isotonic_regression(kept[order], sample_weight=weights[order])
     levels, block = np.unique(fitted, return_inverse=True)
     centers = np.bincount(block, weights[order] * shares[order]) / np.bincount(block, weights[order])
-    first = 0.0 if centers[0] > 0 else []
+    first = np.zeros(int(centers[0] > 0))
     return np.stack([np.append(first, centers), np.append(first, levels)])
 
 
