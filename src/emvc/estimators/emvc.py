@@ -31,6 +31,7 @@ from emvc.estimators._base import GraphOptions, limit_threads
 from emvc.estimators._confidence import calibrate, memberships, votes_of
 from emvc.estimators._dask import fit_dask
 from emvc.estimators._error_report import ErrorReport, build
+from emvc.estimators._gaps import describe_gaps
 from emvc.estimators._predict import (
     NewSamples,
     Training,
@@ -201,6 +202,10 @@ class EMVC(GraphOptions):
         (`emvc.method.isolation`), and because the other views contradict it (`emvc.method.agreement`).
     view_weights_ : ndarray of shape (n_views,)
         Share of each view in the consensus, the joint view left out; they add up to one.
+    missing_cells_ : ndarray of shape (n_views,)
+        Share of cells that are missing in each view, of the samples that it shows.
+    dropped_columns_ : dict
+        By view, the columns without a single value, which say nothing: names, or numbers where they have none.
     view_names_ : list of str
         Names of the views.
     feature_names_in_ : dict
@@ -379,6 +384,7 @@ class EMVC(GraphOptions):
         checked = check_views(
             order_columns(matched, self.view_names_, getattr(self, "feature_names_in_", {})),
             allow_missing=True,
+            allow_gaps=True,
             least_samples=1,
             caller=caller,
         )
@@ -619,6 +625,7 @@ class EMVC(GraphOptions):
             "history_": history,
             **_row_attributes(reference.usual, attributes.pop("shares")),
             **_caches(reference),
+            **describe_gaps(found.present, found.shown, source.names, source.feature_names, "EMVC"),
             "n_clusters_": n_clusters,
             "_training": training,
             **attributes,
