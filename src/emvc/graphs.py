@@ -151,13 +151,13 @@ def _even_out(view: View) -> FloatArray | None:
     share = max(SHARE, 2.0 / len(squares))
     ordered = np.sort(squares)[::-1]
     rest = ordered.sum() - np.concatenate(([0.0], np.cumsum(ordered[:-1])))
-    limits = (
-        share * rest / np.maximum(1.0 - share * np.arange(len(ordered)), ROUNDING)
-    )  # if so many columns are limited
+    free = 1.0 - share * np.arange(len(ordered))  # what so many limited columns leave
+    limits = share * rest / np.maximum(free, ROUNDING)
     limit = limits[np.argmax(limits >= ordered)]
     if ordered[0] <= limit:
         return None
-    return np.sqrt(np.minimum(1.0, np.divide(limit, squares, out=np.ones_like(squares), where=squares > 0)))
+    factors = np.divide(limit, squares, out=np.ones_like(squares), where=squares > 0)
+    return np.asarray(np.sqrt(np.minimum(factors, 1.0)))
 
 
 def is_mostly_zero(view: View) -> bool:
