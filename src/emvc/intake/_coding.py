@@ -261,11 +261,10 @@ class Coding:
         for what, columns in (("missing", missing), ("unknown", unknown)):
             if columns:
                 more = f" and {len(columns) - 1} more columns are" if len(columns) > 1 else " is"
-                first = ", ".join(map(repr, self.names[:_MOST_NAMED])) + (
-                    ", ..." if len(self.names) > _MOST_NAMED else ""
-                )
+                first = ", ".join(map(repr, self.names[:_MOST_NAMED]))
+                rest = ", ..." if len(self.names) > _MOST_NAMED else "."
                 raise ValueError(
-                    f"view {self.view!r}: column {columns[0]!r}{more} {what}; the fit had {len(self.names)}: {first}."
+                    f"view {self.view!r}: column {columns[0]!r}{more} {what}; the fit had {len(self.names)}: {first}{rest}"
                 )
 
     def _about(self, name: str, rule: Rule, odd: Sequence[str]) -> Iterator[ColumnRecord]:
