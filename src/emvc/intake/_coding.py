@@ -263,9 +263,8 @@ class Coding:
                 more = f" and {len(columns) - 1} more columns are" if len(columns) > 1 else " is"
                 first = ", ".join(map(repr, self.names[:_MOST_NAMED]))
                 rest = ", ..." if len(self.names) > _MOST_NAMED else "."
-                raise ValueError(
-                    f"view {self.view!r}: column {columns[0]!r}{more} {what}; the fit had {len(self.names)}: {first}{rest}"
-                )
+                known = f"the fit had {len(self.names)}: {first}{rest}"
+                raise ValueError(f"view {self.view!r}: column {columns[0]!r}{more} {what}; {known}")
 
     def _about(self, name: str, rule: Rule, odd: Sequence[str]) -> Iterator[ColumnRecord]:
         if not odd:
