@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from emvc.intake import Coding, encode_frame
+from emvc.intake import Coding, Rule, encode_frame
 
 RNG = np.random.default_rng(0)
 N = 40
@@ -254,6 +254,26 @@ def test_new_rows_with_values_that_were_not_there_are_said():
     assert "not there in the fit ('IV')" in told["stage"]
     assert "do not fit it ('maybe'); they count as missing" in told["smoker"]
     assert "'unknown'" in told["age"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "script"},
+        {"values": ["a"]},
+        {"style": [",", "x"]},
+        {"format": 7},
+    ],
+)
+def test_codings_that_no_table_can_have_given_are_refused(change):
+    content = encode_frame(clinic(np.random.default_rng(1), 50), view="clinic").coding.to_dict()
+    content["rules"]["dose"] |= change
+    with pytest.raises(ValueError, match="this is no rule for a column"):
+        Coding.from_dict(content)
+    with pytest.raises(ValueError, match="a rule for a column that the table does not have"):
+        Coding("v", ("a",), {"b": Rule("dropped")})
+    with pytest.raises(ValueError, match="has a column twice"):
+        Coding("v", ("a", "a"), {})
 
 
 def test_other_columns_are_refused_by_name():

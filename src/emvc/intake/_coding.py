@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import pandas as pd
 from pandas.api import types
 
 from emvc._array import FloatArray
-from emvc.intake._text import PLAIN, Style, days, read_dates, read_numbers, split_cells, texts_of
+from emvc.intake._text import PLAIN, STYLES, Style, days, read_dates, read_numbers, split_cells, texts_of
 
 Kind = Literal["number", "date", "binary", "ordered", "category", "dropped"]
 _MOST_NAMED = 3
@@ -71,6 +71,12 @@ class Rule:
     labels: tuple[str, ...] = ()
     style: tuple[str, str] = PLAIN
     format: str = ""
+
+    def __post_init__(self) -> None:
+        texts = (*self.values, *self.labels, *self.style, self.format)
+        fits = self.kind in get_args(Kind) and tuple(self.style) in STYLES and len(self.values) == len(self.labels)
+        if not fits or not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"this is no rule for a column: {self!r}.")
 
     def names(self, column: str) -> tuple[str, ...]:
         """Return the names of the columns that a column becomes."""
@@ -161,6 +167,13 @@ class Coding:
     names: tuple[str, ...]
     rules: Mapping[str, Rule]
     named: bool = True
+
+    def __post_init__(self) -> None:
+        names = set(self.names)
+        if len(names) < len(self.names) or not all(isinstance(rule, Rule) for rule in self.rules.values()):
+            raise ValueError(f"the coding of view {self.view!r} has a column twice, or something else than rules.")
+        if not names >= self.rules.keys():
+            raise ValueError(f"the coding of view {self.view!r} has a rule for a column that the table does not have.")
 
     @classmethod
     def plain(cls, frame: pd.DataFrame, view: str) -> Self:
