@@ -60,8 +60,8 @@ class Rule:
         Values that are known, folded to lower case.
     labels : tuple of str
         The same as they were written.
-    style : tuple of two str
-        How numbers are written.
+    style : tuple of three str
+        How numbers are written: sign of decimals, sign between thousands, unit.
     format : str
         How dates are written.
     """
@@ -69,12 +69,17 @@ class Rule:
     kind: Kind
     values: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
-    style: tuple[str, str] = PLAIN
+    style: tuple[str, str, str] = PLAIN
     format: str = ""
 
     def __post_init__(self) -> None:
         texts = (*self.values, *self.labels, *self.style, self.format)
-        fits = self.kind in get_args(Kind) and tuple(self.style) in STYLES and len(self.values) == len(self.labels)
+        fits = (
+            self.kind in get_args(Kind)
+            and len(self.style) == 3
+            and Style(*self.style[:2]) in STYLES
+            and len(self.values) == len(self.labels)
+        )
         if not fits or not all(isinstance(text, str) for text in texts):
             raise ValueError(f"this is no rule for a column: {self!r}.")
 
@@ -96,7 +101,7 @@ class Rule:
             plain, texts = split_cells(cells)
             values = np.where(plain.notna(), plain, read_numbers(texts, Style(*self.style)))
         else:
-            texts = texts_of(cells)
+            texts = texts_of(cells, self.values)
             values = self._read(texts)
         here = texts.notna().to_numpy()
         odd = texts[here & np.isnan(values)]
@@ -293,6 +298,8 @@ class Coding:
 
 def tidy(cells: pd.Series) -> pd.Series:
     """Return a column of Python or Arrow objects as numbers, truth values or times if that is what they all are."""
+    if isinstance(cells.dtype, pd.PeriodDtype):
+        return cells.dt.to_timestamp()
     if isinstance(cells.dtype, pd.ArrowDtype) and not types.is_numeric_dtype(cells.dtype):
         cells = cells.astype(object)
     return cells.infer_objects() if cells.dtype == object else cells
