@@ -269,6 +269,16 @@ def test_polars_text_is_encoded(clinic):
     assert one.records == other.records
 
 
+def test_observations_without_names_are_told_by_their_places(blobs):
+    adata = anndata.AnnData(blobs[0][0])
+    model = fit({"a": adata, "b": pd.DataFrame(blobs[0][1])})
+    np.testing.assert_array_equal(model.labels_, blobs[1])
+    emvc.to_anndata(model, adata)
+    np.testing.assert_array_equal(adata.obs["emvc_label"], blobs[1])
+    with pytest.raises(ValueError, match=r"view 'a' has 60 rows, view 'b' has 50.*mere count"):
+        check_views({"a": adata, "b": adata[:50].copy()}, allow_missing=True)
+
+
 def test_layers_and_chosen_entries_of_an_anndata(frames):
     adata = as_anndata(frames)
     adata.layers["scaled"] = adata.X * 2.0

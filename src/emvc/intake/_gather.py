@@ -66,6 +66,8 @@ def gather(
         If a table cannot be encoded or rows cannot be matched; the message names the view.
     """
     views = [_read(name, view, codings, precomputed) for name, view in named]
+    if order is None:
+        views = [replace(view, index=_counted(view.index)) for view in views]
     names = [name for name, _ in named]
     indices = [view.index for view in views]
     _check_ids(names, indices)
@@ -174,6 +176,16 @@ def _nothing_in_common(name: str, index: Any, others: Sequence[Any]) -> str:
     kinds = [("numbers" if types.is_numeric_dtype(one.dtype) else "text") for one in (index, other)]
     hint = f" ({kinds[0]} and {kinds[1]})" if kinds[0] != kinds[1] else ""
     return message + f": {index[0]!r} here, {other[0]!r} there{hint}."
+
+
+def _counted(index: Any) -> Any:
+    """Return a mere count for the names that an AnnData without names gives to its observations."""
+    count = pd.RangeIndex(0 if index is None else len(index))
+    return (
+        count
+        if index is not None and not types.is_numeric_dtype(index.dtype) and index.equals(count.astype(str))
+        else index
+    )
 
 
 def _is_default(index: Any) -> bool:
