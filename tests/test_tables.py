@@ -67,7 +67,7 @@ def test_rows_are_never_paired_by_place_where_ids_tell_otherwise(frames, blobs):
 
 
 def test_methods_that_need_all_samples_say_so(frames):
-    with pytest.raises(ValueError, match="view 'lipid': sample 0 is missing"):
+    with pytest.raises(ValueError, match="view 'lipid': sample 's0' is missing"):
         KernelAddition(3).fit({"gene": frames["gene"], "lipid": frames["lipid"][1:]})
 
 
@@ -186,6 +186,18 @@ def test_new_samples_are_encoded_like_those_of_the_fit(clinic, frames, tmp_path)
             fitted.predict(dict(new, clinic=new["clinic"].rename(columns={"dose": "gift"})))
         with pytest.warns(UserWarning, match=r"clinic: column 'stage' has values that were not there.*'IV'"):
             fitted.predict(dict(new, clinic=new["clinic"].assign(stage="IV")))
+
+
+def test_messages_name_samples_and_columns(frames):
+    broken = {"gene": frames["gene"], "lipid": frames["lipid"].iloc[::-1].copy()}
+    broken["lipid"].loc["s7", "l3"] = np.inf
+    with pytest.raises(ValueError, match=r"view 'lipid': sample 's7' contains infinity \(inf\) in column 'l3'"):
+        check_views(broken)
+    broken["lipid"].loc["s7", "l3"] = 1e200
+    with pytest.raises(ValueError, match=r"view 'lipid': the value 1e\+200 of sample 's7' in column 'l3' is too large"):
+        check_views(broken)
+    with pytest.raises(ValueError, match=r"sample 's9' is missing \(a row of NaN\) in every view"):
+        check_views([frames["gene"].drop("s9").reindex(IDS)] * 2, allow_missing=True)
 
 
 def test_new_frames_are_joined_as_well(frames):
