@@ -284,11 +284,36 @@ def test_polars_text_is_encoded(clinic):
 def test_observations_without_names_are_told_by_their_places(blobs):
     adata = anndata.AnnData(blobs[0][0])
     model = fit({"a": adata, "b": pd.DataFrame(blobs[0][1])})
+    assert model.feature_names_in_ == {}
     np.testing.assert_array_equal(model.labels_, blobs[1])
     emvc.to_anndata(model, adata)
     np.testing.assert_array_equal(adata.obs["emvc_label"], blobs[1])
     with pytest.raises(ValueError, match=r"view 'a' has 60 rows, view 'b' has 50.*mere count"):
         check_views({"a": adata, "b": adata[:50].copy()}, allow_missing=True)
+
+
+@pytest.mark.parametrize("matrix", [np.asarray, scipy.sparse.csr_matrix])
+def test_variables_are_put_in_order_and_other_ones_refused(matrix, frames, tmp_path):
+    parts = {name: anndata.AnnData(matrix(view.to_numpy())) for name, view in frames.items()}
+    for name, part in parts.items():
+        part.obs_names, part.var_names = IDS, frames[name].columns
+    model = fit(parts)
+    assert model.feature_names_in_["lipid"].tolist() == list(frames["lipid"].columns)
+    model.save(tmp_path / "m.emvc")
+    model = emvc.load(tmp_path / "m.emvc")
+    np.testing.assert_array_equal(model.predict({n: part[:, ::-1].copy() for n, part in parts.items()}), model.labels_)
+    np.testing.assert_array_equal(model.predict({n: view.iloc[:, ::-1] for n, view in frames.items()}), model.labels_)
+    parts["gene"].var_names = ["g0", "other", "g2", "g3"]
+    with pytest.raises(ValueError, match=r"view 'gene': column 'g1' is missing; the fit had 4: 'g0', 'g1'"):
+        model.predict(parts)
+
+
+def test_a_matrix_may_stand_for_an_encoded_table(clinic, frames):
+    columns = ["dose", "patient"]
+    model = fit({"clinic": clinic[columns].assign(dose=clinic["dose"].str.replace(",", ".")), "gene": frames["gene"]})
+    numbers = clinic[columns].assign(dose=clinic["dose"].str.replace(",", ".").astype(float)).astype(float)
+    found = model.predict({"clinic": anndata.AnnData(numbers), "gene": frames["gene"]})
+    np.testing.assert_array_equal(found, model.labels_)
 
 
 def test_layers_and_chosen_entries_of_an_anndata(frames):
