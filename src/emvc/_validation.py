@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import scipy.sparse
 from sklearn.utils.validation import check_array
 
 from emvc._array import BoolArray, FloatArray, IntArray
-from emvc._containers import feature_names, is_mudata, mudata_views, sample_names
+from emvc._containers import Table, expand, is_frame, is_mudata
 
 _LARGEST = 1e150  # squares of larger values overflow
 _SMALLEST = 1e-150  # squares of smaller values are rounded to few digits, or to none
@@ -38,7 +38,11 @@ class Views:
     sample_names: Any = None
     """Names of the samples as integers or strings, if the container has any."""
     feature_names: tuple[Any, ...] = ()
-    """Names of the columns of each view, None where there are none."""
+    """Names of the columns of each array, None where there are none."""
+    codings: Mapping[str, Any] = field(default_factory=dict)
+    """How tables became numbers (`emvc.intake.Coding`), by view."""
+    records: tuple[Any, ...] = ()
+    """What was done with columns that are not plainly numeric (`emvc.intake.ColumnRecord`)."""
 
     @property
     def n_samples(self) -> int:
@@ -71,14 +75,15 @@ def check_views(
     allow_gaps: bool = False,
     least_samples: int = 2,
     caller: str = "emvc",
+    fitted: Any = None,
 ) -> Views:
     """Check ``views`` and return them as float64 arrays or CSR matrices with names.
 
     Parameters
     ----------
-    views : list, tuple or dict of array-likes, MuData, or one array-like
-        Arrays, DataFrames or scipy sparse matrices with the same rows. One two-dimensional array is one view. The
-        modalities of a MuData are aligned by its observations.
+    views : list, tuple or dict of array-likes, AnnData, MuData, or one array-like
+        Arrays, DataFrames or scipy sparse matrices. One two-dimensional array is one view. DataFrames, AnnData and the
+        modalities of a MuData are matched by their ids, all others have the same rows.
     precomputed : bool
         Whether each view is a square matrix of non-negative affinities.
     allow_missing : bool
@@ -90,16 +95,27 @@ def check_views(
         Least number of samples, of all views together and of each.
     caller : str
         Name used in messages.
+    fitted : estimator, optional
+        A fitted model whose views these are, of new samples.
 
     Raises
     ------
     ValueError, TypeError
         If a view cannot be used; the message names the view and, where there is one, the sample.
     """
-    samples = sample_names(views)
-    named, single = _name_views(mudata_views(views) if is_mudata(views) else views)
+    order = views.obs_names if is_mudata(views) else None
+    expanded = expand(views)
+    named, single = _name_views(expanded)
+    if fitted is not None:
+        by_name = isinstance(expanded, Mapping) and not scipy.sparse.issparse(expanded)
+        if fitted._training.single and len(named) == 1:
+            named, single = [(fitted.view_names_[0], named[0][1])], True
+        else:
+            named = _match(named, fitted.view_names_, by_name=by_name)
+    codings = None if fitted is None else getattr(fitted, "_codings_", {})
     names = tuple(name for name, _ in named)
-    raw = [_as_array(view, name, single=single, caller=caller) for name, view in named]
+    gathered, samples = _gather(named, codings=codings, order=order, precomputed=precomputed)
+    raw = [_as_array(view.values, n, single=single, caller=caller) for n, view in zip(names, gathered, strict=True)]
     first = raw[0].shape[0]
     for name, array in zip(names, raw, strict=True):
         if array.shape[0] != first:
@@ -113,9 +129,9 @@ def check_views(
         if allow_missing and len(raw) > 1:
             missing[:, k] = _missing_rows(array)
             array = _without_missing(array, missing[:, k], precomputed=precomputed)  # noqa: PLW2901
-        arrays.append(_check_cells(array, name, gaps=allow_gaps and not precomputed))
-    _check_presence(missing, names, least_samples)
-    _check_same_index([view for _, view in named], names)
+        at = Places(samples=samples, columns=gathered[k].columns)
+        arrays.append(_check_cells(array, name, at, gaps=allow_gaps and not precomputed))
+    _check_presence(missing, names, least_samples, Places(samples=samples))
     if first < least_samples:
         raise ValueError(f"{caller} needs at least {least_samples} samples, got n_samples = {first}.")
     for name, array in zip(names, arrays, strict=True):
@@ -124,8 +140,29 @@ def check_views(
     if precomputed:
         for name, array in zip(names, arrays, strict=True):
             check_affinity(array, f"view {name!r}")
-    columns = tuple(feature_names(view) for _, view in named)
-    return Views(tuple(arrays), names, single, missing, samples, columns)
+    columns = tuple(view.columns for view in gathered)
+    known = {name: view.coding for name, view in zip(names, gathered, strict=True) if view.coding is not None}
+    records = tuple(record for view in gathered for record in view.records)
+    return Views(tuple(arrays), names, single, missing, samples, columns, known, records)
+
+
+def _gather(named: list[tuple[str, Any]], **options: Any) -> tuple[list[Any], Any]:
+    """Return tables as numbers over the same samples; arrays stay as they are, and do not wait for pandas."""
+    if any(isinstance(view, Table) or is_frame(view) for _, view in named):
+        from emvc.intake import gather
+
+        return gather(named, **options)
+    return [_Plain(view) for _, view in named], None
+
+
+@dataclass(frozen=True, eq=False)
+class _Plain:
+    """An array, of whose rows and columns nothing is known."""
+
+    values: Any
+    columns: None = None
+    coding: None = None
+    records: tuple[()] = ()
 
 
 def is_dask(view: Any) -> bool:
@@ -151,8 +188,8 @@ def check_rows(arrays: Sequence[Any], names: tuple[str, ...], *, single: bool, f
         if len(arrays) > 1:
             missing[:, k] = _missing_rows(array)
             array = _without_missing(array, missing[:, k], precomputed=False)
-        checked.append(_check_cells(array, name, first, gaps=True))
-    _check_somewhere(missing, first)
+        checked.append(_check_cells(array, name, Places(first), gaps=True))
+    _check_somewhere(missing, Places(first))
     return Views(tuple(checked), names, single, missing)
 
 
@@ -185,6 +222,25 @@ def _name_views(views: Any) -> tuple[list[tuple[str, Any]], bool]:
     return [("0", views)], True
 
 
+def _match(named: list[tuple[str, Any]], names: Sequence[str], *, by_name: bool) -> list[tuple[str, Any]]:
+    """Return new views as those of a fit: by their names, or else by their places.
+
+    Raises
+    ------
+    ValueError
+        If a name is missing or unknown.
+    """
+    if not by_name:
+        same = len(named) == len(names)
+        return [(name, view) for name, (_, view) in zip(names, named, strict=True)] if same else named
+    given = dict(named)
+    for one, others, what in ((names, given, "missing"), (given, names, "unknown")):
+        for name in one:
+            if name not in others:
+                raise ValueError(f"view {name!r} is {what}; the model was fitted to {', '.join(map(repr, names))}.")
+    return [(name, given[name]) for name in names]
+
+
 def _n_dims(view: Any) -> int:
     if hasattr(view, "ndim"):
         return int(view.ndim)
@@ -206,7 +262,30 @@ def _as_array(view: Any, name: str, *, single: bool, caller: str) -> View:
         return array.astype(np.float64, copy=False)
     except (ValueError, TypeError, OverflowError) as error:
         prefix = "" if single else f"view {name!r}: "
-        raise type(error)(f"{prefix}{error}") from error
+        raise type(error)(f"{prefix}{_about_text(view) or error}") from error
+
+
+def _about_text(view: Any) -> str:
+    """Return which column of an array is text, if one is."""
+    array = np.asarray(view) if _n_dims(view) == 2 and not scipy.sparse.issparse(view) else np.empty((0, 0))
+    if array.dtype.kind not in "OU":
+        return ""
+    for column in range(array.shape[1]):
+        for cell in array[:, column]:
+            if isinstance(cell, str) and not _is_number(cell):
+                return (
+                    f"column {column} is text ({cell!r}). Give the view as a pandas DataFrame to have its columns of "
+                    "text, dates and categories encoded, or drop the column."
+                )
+    return ""
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _dtypes(view: Any) -> list[Any]:
@@ -243,9 +322,26 @@ def _without_missing(array: View, missing: BoolArray, *, precomputed: bool) -> V
     return array
 
 
-def _check_presence(missing: BoolArray, names: tuple[str, ...], least_samples: int) -> None:
+@dataclass(frozen=True, eq=False)
+class Places:
+    """What rows and columns of an array are called in messages: by name, or else by number, rows from ``first``."""
+
+    first: int = 0
+    samples: Any = None
+    columns: Any = None
+
+    def sample(self, row: int) -> str:
+        """Return what to call the sample in a row."""
+        return str(self.first + row) if self.samples is None else repr(self.samples[row].item())
+
+    def column(self, number: int) -> str:
+        """Return what to call a column."""
+        return str(number) if self.columns is None else repr(self.columns[number])
+
+
+def _check_presence(missing: BoolArray, names: tuple[str, ...], least_samples: int, at: Places) -> None:
     """Reject samples that no view has, and views with next to no sample."""
-    _check_somewhere(missing)
+    _check_somewhere(missing, at)
     for name, absent in zip(names, missing.T, strict=True):
         if least_samples > 1 and absent.any() and (~absent).sum() < least_samples:
             raise ValueError(
@@ -253,15 +349,17 @@ def _check_presence(missing: BoolArray, names: tuple[str, ...], least_samples: i
             )
 
 
-def _check_somewhere(missing: BoolArray, first: int = 0) -> None:
-    """Reject samples that no view has; rows are counted from ``first``."""
+def _check_somewhere(missing: BoolArray, at: Places) -> None:
+    """Reject samples that no view has."""
     nowhere = np.flatnonzero(missing.all(axis=1))
     if len(nowhere):
         more = f" and {len(nowhere) - 1} more" if len(nowhere) > 1 else ""
-        raise ValueError(f"sample {first + nowhere[0]}{more} is missing (a row of NaN) in every view. Drop it first.")
+        raise ValueError(
+            f"sample {at.sample(nowhere[0])}{more} is missing (a row of NaN) in every view. Drop it first."
+        )
 
 
-def _check_cells(array: View, name: str, first: int = 0, *, gaps: bool) -> View:
+def _check_cells(array: View, name: str, at: Places, *, gaps: bool) -> View:
     """Reject infinities, values whose squares overflow, and NaN but for ``gaps``, naming the first offender.
 
     Return the view, as an array if cells are missing.
@@ -269,7 +367,7 @@ def _check_cells(array: View, name: str, first: int = 0, *, gaps: bool) -> View:
     values = array.data if scipy.sparse.issparse(array) else array
     if values.size == 0 or (values.min() >= -_LARGEST and values.max() <= _LARGEST):
         return array
-    _reject_missing(array, name, first)
+    _reject_missing(array, name, at)
     if gaps and np.nanmin(values) >= -_LARGEST and np.nanmax(values) <= _LARGEST:
         if scipy.sparse.issparse(array):
             check_memory(2, array.shape, advice=f"Missing cells make view {name!r} an array; drop them first.")
@@ -283,17 +381,17 @@ def _check_cells(array: View, name: str, first: int = 0, *, gaps: bool) -> View:
         bad = np.abs(array) > _LARGEST if gaps else ~(np.abs(array) <= _LARGEST)
         row, column = (int(index[0]) for index in np.nonzero(bad))
         value = float(array[row, column])
+    where, sample = at.column(column), at.sample(row)
     if np.isfinite(value):
         raise ValueError(
-            f"view {name!r}: the value {value:g} of sample {first + row} in column {column} is too large to be "
-            "squared. Rescale the view."
+            f"view {name!r}: the value {value:g} of sample {sample} in column {where} is too large to be squared. "
+            "Rescale the view."
         )
+    owner = f"view {name!r}: sample {sample}"
     if np.isnan(value):
         advice = f"Methods that compare samples can work without it ({', '.join(TAKE_GAPS)}); impute or drop it."
-        raise ValueError(f"view {name!r}: sample {first + row} contains NaN in column {column}. {advice}")
-    raise ValueError(
-        f"view {name!r}: sample {first + row} contains infinity (inf) in column {column}. Correct or drop it first."
-    )
+        raise ValueError(f"{owner} contains NaN in column {where}. {advice}")
+    raise ValueError(f"{owner} contains infinity (inf) in column {where}. Correct or drop it first.")
 
 
 def _check_size(array: View, name: str) -> None:
@@ -308,31 +406,15 @@ def _check_size(array: View, name: str) -> None:
         )
 
 
-def _reject_missing(array: View, name: str, first: int = 0) -> None:
+def _reject_missing(array: View, name: str, at: Places) -> None:
     """Reject samples whose row is entirely NaN, which is how a sample is marked as missing from a view."""
     missing = np.flatnonzero(_missing_rows(array))
     if len(missing):
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise ValueError(
-            f"view {name!r}: sample {first + missing[0]}{more} is missing (a row of NaN). Only EMVC and NEMO with "
+            f"view {name!r}: sample {at.sample(missing[0])}{more} is missing (a row of NaN). Only EMVC and NEMO with "
             "several views can work without it: use one of them, or drop the sample from every view."
         )
-
-
-def _check_same_index(views: list[Any], names: tuple[str, ...]) -> None:
-    """Reject DataFrames whose rows are in a different order: they would be paired wrongly without a sign."""
-    labelled = [
-        (name, view)
-        for name, view in zip(names, views, strict=True)
-        if hasattr(view, "index") and hasattr(view, "iloc")
-    ]
-    for name, view in labelled[1:]:
-        first_name, first = labelled[0]
-        if not view.index.equals(first.index):
-            raise ValueError(
-                f"The DataFrames of views {first_name!r} and {name!r} have different row indices. "
-                "Align them first (for instance with .loc), or drop the index with .reset_index(drop=True)."
-            )
 
 
 def check_affinity(affinity: Any, owner: str, n_samples: int | None = None) -> None:
