@@ -15,6 +15,8 @@ from typing import Any
 from emvc.report._charts import bars, line_chart
 from emvc.report._words import certificate_sentence, list_names, rerun_code, summary_sentences
 
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
+
 
 def render_page(
     content: Mapping[str, Any],
@@ -46,7 +48,7 @@ def render_page(
     ]
     return Template(_file("page.html")).substitute(
         title=escape(title),
-        policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
+        policy=f"{_POLICY}; script-src 'sha256-{digest}'",
         style=_file("page.css"),
         sections="\n".join(part for part in sections if part),
         data=_json(content["data"]),
@@ -321,7 +323,7 @@ def _convergence(content: Mapping[str, Any]) -> str:
     text = ""
     if certificate is not None:
         text = (
-            f"<p>The solver {escape(certificate['status'])} after {certificate['n_iter']} iterations. "
+            f"<p>The solver {escape(certificate['status'])} after {escape(str(certificate['n_iter']))} iterations. "
             f"Certified duality gap at the end: {certificate['gap']:.2g}.</p>"
         )
     return _card("convergence", f"Convergence: {curve['name']}", hint, chart + text)
@@ -335,7 +337,7 @@ def _evidence_parts(content: Mapping[str, Any]) -> list[str]:
         confidence = evidence.get("confidence")
         text = f" Confidence {confidence:.2f} (0: a close second, 1: no rival)." if confidence is not None else ""
         parts.append(
-            f"<h3>Number of clusters</h3><p>{content['n_clusters']} was used.{text}</p>"
+            f"<h3>Number of clusters</h3><p>{escape(str(content['n_clusters']))} was used.{text}</p>"
             + line_chart(
                 [record["n_clusters"] for record in records],
                 [record.get("score", float("nan")) for record in records],
