@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from emvc._sparse import check_sparse
 from emvc._version import __version__
 
 FORMAT = "emvc-model"
@@ -121,7 +122,7 @@ def _encode(value: Any, owner: str, arrays: list[Any]) -> Any:  # noqa: PLR0911
         arrays.append(value)
         return {"array": len(arrays) - 1}
     if scipy.sparse.issparse(value):
-        matrix = scipy.sparse.csr_matrix(value)
+        matrix = check_sparse(value, owner)
         arrays.extend((matrix.data, matrix.indices, matrix.indptr))
         return {"sparse": len(arrays) - 3, "shape": list(matrix.shape)}
     if isinstance(value, list):
@@ -307,5 +308,4 @@ def _index(number: Any) -> int:
 
 def _sparse(first: int, shape: Any, arrays: list[Any]) -> Any:
     matrix = scipy.sparse.csr_matrix(tuple(arrays[first : first + 3]), shape=tuple(shape))
-    matrix.check_format(full_check=True)  # indices out of range would crash later
-    return matrix
+    return check_sparse(matrix, "a matrix")
