@@ -26,6 +26,7 @@ import scipy.sparse
 
 from emvc._sparse import check_sparse
 from emvc._version import __version__
+from emvc._model_fields import RULES, check_fields
 
 FORMAT = "emvc-model"
 FORMAT_VERSION = 2
@@ -33,18 +34,7 @@ CLASSES = (
     *("AMGL", "EMVC", "ETLMSC", "GMC", "LMVSC", "NEMO", "RMSC", "SNF"),
     *("BestSingleView", "CoRegularized", "FeatureConcatenation", "KernelAddition"),
 )
-ATTRIBUTES = frozenset(
-    {
-        *("labels_", "n_clusters_", "view_names_", "n_features_in_", "sample_names_", "feature_names_in_"),
-        *("embedding_", "eigenvalues_", "consensus_", "beta_", "lam_", "objective_", "duality_gap_"),
-        *("n_clusters_confidence_", "n_clusters_evidence_", "rank_", "_rank_", "n_iter_", "status_", "history_"),
-        *("sample_errors_", "outliers_"),
-        *("_found_", "_kept_", "structure_p_value_"),
-        *("isolation_", "disagreement_", "view_weights_", "weights_", "view_labels_", "view_scores_", "best_view_"),
-        *("unified_", "n_components_", "labels_from_", "mixtures_", "residuals_"),
-        *("selected_with_labels_", "landmarks_", "fused_", "n_neighbors_", "_training"),
-    }
-)
+ATTRIBUTES = frozenset(RULES)
 """Attributes that a model may have."""
 RECORDS = {
     "History": "emvc.solvers",
@@ -62,7 +52,7 @@ class ModelFileError(ValueError):
     """A file is not a model, is damaged, or was written by another version."""
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
+def save(model: Any, path: str | os.PathLike[str], *, training: bool = True) -> None:
     """Write a fitted model to a file; it appears whole or not at all.
 
     Parameters
@@ -71,6 +61,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         Any fitted estimator of this package.
     path : path
         The file; an existing one is replaced.
+    training : bool
+        Whether the values of the training samples are kept, which `emvc.EMVC` predicts from. Without them the model
+        cannot predict, and the file tells names, labels, errors and links of the samples, but not the data.
 
     Raises
     ------
@@ -91,8 +84,12 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     if name not in CLASSES:
         raise TypeError(f"{name} cannot be saved; only {', '.join(CLASSES)} can.")
     arrays: list[Any] = []
-    params = {key: _encode(value, key, arrays) for key, value in model.get_params(deep=False).items()}
-    fitted = {key: value for key, value in vars(model).items() if key.endswith("_") or key == "_training"}
+    params = {
+        key: _encode(value, key, arrays) for key, value in model.get_params(deep=False).items() if key != "memory"
+    }
+    fitted = {
+        key: value for key, value in vars(model).items() if key.endswith("_") or (key == "_training" and training)
+    }
     fitted.pop("problem_", None)  # as large as all views together, and made again by a fit
     for key in fitted:
         if key not in ATTRIBUTES:
@@ -263,6 +260,8 @@ def _restore(content: Mapping[str, Any], arrays: list[Any]) -> Any:
     if unknown:
         raise ModelFileError(f"unknown parameter or attribute {unknown[0]!r} of {name}.")
     try:
+        # The place of a cache belongs to the machine of the fit, and what lies there is unpickled.
+        params = {key: value for key, value in params.items() if key != "memory"}
         model = estimator(**{key: _decode(value, arrays) for key, value in params.items()})
         for key, value in fitted.items():
             setattr(model, key, _decode(value, arrays))
@@ -270,9 +269,10 @@ def _restore(content: Mapping[str, Any], arrays: list[Any]) -> Any:
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError(f"its content does not fit together ({error}).") from None
-    labels = getattr(model, "labels_", None)
-    if not isinstance(labels, np.ndarray) or labels.ndim != 1 or labels.dtype.kind not in "iu":
-        raise ModelFileError("it has no labels: not a fitted model.")
+    try:
+        check_fields(model)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ModelFileError(f"{str(error).rstrip('.')}.") from None
     return model
 
 
