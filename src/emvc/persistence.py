@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from emvc._model_fields import RULES, check_fields
 from emvc._sparse import check_sparse
 from emvc._version import __version__
-from emvc._model_fields import RULES, check_fields
 
 FORMAT = "emvc-model"
 FORMAT_VERSION = 2
