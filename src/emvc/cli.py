@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from emvc import cli_board, cli_cluster
+from emvc._output import locked
 from emvc._version import __version__
 
 app = typer.Typer(
@@ -146,9 +147,8 @@ def reproduce(
     for name in targets or []:
         check_choice(name, "target", TARGETS)
     protocols = [check_choice(name, "protocol", PROTOCOLS) for name in protocol or []]
-    output.mkdir(parents=True, exist_ok=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err) as progress:
+    with locked(output), Progress(*columns, console=err) as progress:
         task = progress.add_task("", total=None)
 
         def show(done: int, total: int, record: Any) -> None:

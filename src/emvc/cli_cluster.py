@@ -5,9 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import math
-import os
-import shutil
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +17,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
+
+from emvc._output import new_results
 
 out = Console()
 err = Console(stderr=True)
@@ -141,7 +140,7 @@ def cluster(
     if landmarks is not None:
         options["n_landmarks"] = landmarks
     started = time.perf_counter()
-    with guarded(debug=debug), _new_folder(output, force=force) as folder:
+    with guarded(debug=debug), new_results(output, FILES, force=force) as folder:
         from emvc.estimators._base import limit_threads
         from emvc.files import read_views
         from emvc.method.landmarks import rows_per_block
@@ -173,48 +172,6 @@ def _status(what: str, *, silent: bool) -> Iterator[None]:
         return
     with err.status(f"{what} ..."):
         yield
-
-
-@contextmanager
-def _new_folder(target: Path, *, force: bool) -> Iterator[Path]:
-    """Yield a hidden folder beside ``target`` that takes its place at the end, or goes if anything fails."""
-    if target.exists() and not target.is_dir():
-        raise NotADirectoryError(f"{target} exists and is not a folder.")
-    target = target.absolute()
-    there = sorted(entry.name for entry in target.iterdir()) if target.exists() else []
-    if there and not force:
-        raise FileExistsError(f"{target} exists and is not empty; choose another folder, or --force to replace it.")
-    foreign = [name for name in there if name not in FILES]
-    if foreign:
-        raise FileExistsError(f"{target} holds other files ({foreign[0]!r}), which --force does not delete.")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    try:
-        yield folder
-        folder.chmod(0o755)
-        _put_in_place(folder, target)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _put_in_place(folder: Path, target: Path) -> None:
-    """Rename a finished folder; an earlier one steps aside first, comes back if that fails, and is deleted last."""
-    if not target.exists():
-        os.rename(folder, target)
-        return
-    aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    try:
-        os.rename(target, aside / "old")
-        try:
-            os.rename(folder, target)
-        except BaseException:
-            os.rename(aside / "old", target)
-            raise
-    except BaseException:
-        if not (aside / "old").exists():
-            aside.rmdir()
-        raise
-    shutil.rmtree(aside, ignore_errors=True)
 
 
 @contextmanager

@@ -15,16 +15,16 @@ import io
 import json
 import math
 import os
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import scipy.sparse
 
 from emvc._model_fields import RULES, check_fields
+from emvc._output import write_file
 from emvc._sparse import check_sparse
 from emvc._version import __version__
 
@@ -158,21 +158,12 @@ def _checksum(members: Mapping[str, bytes]) -> str:
 
 
 def _write(path: Path, members: dict[str, bytes]) -> None:
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder, not a file.")
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-                for name, content in (members | {"sha256": _checksum(members).encode()}).items():
-                    archive.writestr(zipfile.ZipInfo(name), content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    def write(stream: IO[bytes]) -> None:
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+            for name, content in (members | {"sha256": _checksum(members).encode()}).items():
+                archive.writestr(zipfile.ZipInfo(name), content)
+
+    write_file(path, write)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
