@@ -14,7 +14,8 @@ import scipy.io
 import scipy.sparse
 
 from emvc._containers import require
-from emvc.files._base import FileView, check_ids, is_id_name, is_label_name
+from emvc.files._base import FileView, check_ids, is_label_name
+from emvc.files._ids import is_id_name
 
 _SPARSE_KEYS = {"format", "shape", "data"}
 
