@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from emvc._containers import require
 from emvc.files._base import FileView, check_ids, some
@@ -58,5 +59,5 @@ def _view(name: str, values: Any, owner: Any, path: Path, columns: Any) -> FileV
     if not hasattr(values, "tocsr"):
         values = np.asarray(values, dtype=np.float64)
         if names is not None and len(set(names)) == len(names):
-            values = require("pandas", "pandas", f"Reading {path.name}").DataFrame(values, columns=list(names))
+            values = pd.DataFrame(values, columns=list(names))
     return FileView(name, values, path.name, ids=ids, columns=names, fixed=True, how="")

@@ -87,6 +87,8 @@ class FileView:
         Whether rows are known to be samples; arrays may have to be transposed.
     how : str
         How the file was read, what was guessed above all.
+    options : ReadOptions
+        The same as options that read the file in this way.
     notes : tuple of str
         What else a person should know.
     """
@@ -101,6 +103,7 @@ class FileView:
     locate: Callable[[int], str] = locate_row
     fixed: bool = False
     how: str = ""
+    options: ReadOptions = field(default_factory=ReadOptions)
     notes: tuple[str, ...] = ()
 
     @property

@@ -128,7 +128,7 @@ def options_of(
     ValueError
         If a name belongs to no file.
     """
-    called = [_names_of(path) for path in paths]
+    called = [names_of(path) for path in paths]
     for name in (*transpose, *options):
         if not any(name in names for names in called):
             known = ", ".join(min(names, key=len) for names in called)
@@ -161,7 +161,7 @@ def split_name(path: str | os.PathLike[str]) -> tuple[str | None, str]:
     return name, rest
 
 
-def _names_of(path: str | os.PathLike[str]) -> list[str]:
+def names_of(path: str | os.PathLike[str]) -> list[str]:
     """Return the names by which a file may be called."""
     given, address = split_name(path)
     file, part = split_path(address)

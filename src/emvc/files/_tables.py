@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from emvc._containers import require
 from emvc.files._base import FileView, ReadOptions, check_ids, locate_row, some
 from emvc.files._ids import as_ids, find_ids, is_id_name
 from emvc.files._sniff import is_number
+from emvc.intake._coding import column_names
 
 
 def stem(path: Path) -> str:
@@ -56,10 +58,21 @@ def table_view(
     """
     frame, locate, notes = _tidy(frame, source, options.drop, locate)
     if options.transpose:
-        return _turned(frame, name, source, options.id_column or index, how=how, notes=notes)
+        turned = _turned(frame, name, source, options.id_column or index, how=how, notes=notes)
+        return replace(turned, options=options)
     wanted = options.id_column if options.id_column is not None else index
     column, candidates = find_ids(frame, source, locate, id_column=wanted)
-    view = FileView(name, frame, source, other_ids=candidates, locate=locate, fixed=True, how=how, notes=tuple(notes))
+    view = FileView(
+        name,
+        frame,
+        source,
+        other_ids=candidates,
+        locate=locate,
+        fixed=True,
+        how=how,
+        options=options,
+        notes=tuple(notes),
+    )
     return with_ids(view, column)
 
 
@@ -82,8 +95,6 @@ def _tidy(
     frame: Any, source: str, drop: Sequence[str], locate: Callable[[int], str] = locate_row
 ) -> tuple[Any, Callable[[int], str], list[str]]:
     """Leave out columns on request, and nameless columns and rows without any value; number names that come again."""
-    from emvc.intake import column_names
-
     frame.columns = list(column_names(frame))
     unknown = [name for name in drop if name not in frame.columns]
     if unknown:
@@ -101,7 +112,6 @@ def _tidy(
 
 def _turned(frame: Any, name: str, source: str, owner: str | None, *, how: str, notes: Sequence[str]) -> FileView:
     """Return a table of features x samples as samples x features."""
-    pandas = require("pandas", "pandas", f"Reading {source}")
     first = str(frame.columns[0])
     if owner is None and (is_id_name(first) or frame[first].dtype.kind not in "iufb"):
         owner = first
@@ -117,7 +127,7 @@ def _turned(frame: Any, name: str, source: str, owner: str | None, *, how: str, 
         cells = cells.drop(columns=about)
         told.append(f"{name}: {', '.join(map(repr, about))} in the header left out, for being no samples.")
     ids = check_ids([str(column) for column in cells.columns], f"{source} (its header)")
-    turned = pandas.DataFrame(cells.to_numpy().T, columns=features).infer_objects()
+    turned = pd.DataFrame(cells.to_numpy().T, columns=features).infer_objects()
     turned, _, _ = _tidy(turned, source, ())
     columns = tuple(turned.columns)
     return FileView(name, turned, source, ids=ids, columns=columns, fixed=True, how=how, notes=(*notes, *told))
@@ -150,12 +160,11 @@ def read_parquet(path: Path, options: ReadOptions) -> FileView:
 def read_excel(path: Path, options: ReadOptions, sheet: str | None) -> list[FileView]:
     """Read a sheet of a workbook as a view, or every sheet that holds a table."""
     require("openpyxl", "excel", f"Reading {path.name}")
-    pandas = require("pandas", "pandas", f"Reading {path.name}")
     wanted = sheet or options.sheet
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about styles and validation
-            sheets = pandas.read_excel(path, sheet_name=None, header=None, dtype=object, engine="openpyxl")
+            sheets = pd.read_excel(path, sheet_name=None, header=None, dtype=object, engine="openpyxl")
     except OSError:
         raise
     except Exception as error:  # the library raises whatever a damaged file leads it to
@@ -168,8 +177,8 @@ def read_excel(path: Path, options: ReadOptions, sheet: str | None) -> list[File
         raise ValueError(f"{path.name} holds no sheet with a table of numbers; it has {', '.join(map(repr, sheets))}.")
     views = []
     for name, cells in chosen.items():
-        view = path.stem if len(chosen) == 1 else name
-        views.append(_sheet(cells, view, path.name, options, how=_sheets(name, list(sheets))))
+        view, found = path.stem if len(chosen) == 1 else name, replace(options, sheet=name)
+        views.append(_sheet(cells, view, path.name, found, how=_sheets(name, list(sheets))))
     return views
 
 
@@ -201,12 +210,13 @@ def _sheet(cells: Any, name: str, source: str, options: ReadOptions, *, how: str
         raise ValueError(f"{source}, sheet {name!r}, has a header but no samples.")
     frame.columns = as_ids(cells.iloc[skip]) if header else [str(i) for i in range(frame.shape[1])]
     told = f"{how}, header in row {skip + 1}" if header else f"{how}, no header"
-    return table_view(frame, name, source, options, how=told, locate=lambda row: f"row {start + row + 1}")
+    found = replace(options, header=header)
+    return table_view(frame, name, source, found, how=told, locate=lambda row: f"row {start + row + 1}")
 
 
 def _is_head(head: Any, rows: Any) -> bool:
     """Tell whether a row is text above other cells, or counts the columns."""
-    cells = [cell for cell in head.dropna()]
+    cells = list(head.dropna())
     if all(isinstance(cell, str) for cell in cells):
         return not len(rows) or not all(map(is_number, cells[1:] or cells))
     counted = [cell for cell in cells if not isinstance(cell, str)]

@@ -5,15 +5,18 @@ from __future__ import annotations
 import io
 import re
 import warnings
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from emvc._containers import require
+import pandas as pd
+
 from emvc.files._base import FileView, ReadOptions
 from emvc.files._ids import is_id_name
 from emvc.files._sniff import Layout, is_number, open_text, sniff
 from emvc.files._tables import stem, table_view
+from emvc.intake import MISSING
 
 _UNCLOSED = re.compile(r"EOF inside string starting at row (\d+)")
 
@@ -28,20 +31,24 @@ def read_text(path: Path, options: ReadOptions) -> FileView:
     frame.columns = list(names)
     if len(frame) and frame.iloc[:, -1].isna().any():  # also where lines are short
         _check_widths(path, layout)
-    return table_view(frame, stem(path), path.name, options, how=str(layout), locate=partial(_locate, path, layout))
+    found = replace(
+        options,
+        header=layout.names is not None,
+        separator=layout.separator,
+        decimal=layout.decimal,
+        encoding=layout.encoding,
+    )
+    return table_view(frame, stem(path), path.name, found, how=str(layout), locate=partial(_locate, path, layout))
 
 
 def _parse(path: Path, layout: Layout) -> Any:
-    pandas = require("pandas", "pandas", f"Reading {path.name}")
-    from emvc.intake import MISSING
-
     ids = [i for i, name in enumerate(layout.names or ()) if is_id_name(name)]
     if not ids and any(not is_number(row[0]) for row in layout.rows if row):
         ids = [0]
     try:
         with warnings.catch_warnings(), open_text(path, layout.encoding) as stream:
-            warnings.simplefilter("error", pandas.errors.ParserWarning)
-            return pandas.read_csv(
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            return pd.read_csv(
                 _below(stream, layout),
                 sep=layout.separator,
                 header=None,
@@ -55,7 +62,7 @@ def _parse(path: Path, layout: Layout) -> Any:
                 float_precision="round_trip",
                 low_memory=False,
             )
-    except (pandas.errors.ParserError, pandas.errors.EmptyDataError, pandas.errors.ParserWarning) as error:
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, pd.errors.ParserWarning) as error:
         raise ValueError(_explain(str(error), path, layout)) from None
     except UnicodeError:
         raise ValueError(f"{path.name} is not {layout.encoding} text throughout; name its encoding.") from None
