@@ -83,18 +83,17 @@ def _say(what: str, text: str, *, style: str = "") -> None:
 
 def _profiles(views: Any) -> Table:
     table = Table()
-    for column in ("view", "file", "samples", "columns", "types", "features", "missing", "ids"):
+    for column in ("view", "samples", "columns", "types", "features", "missing", "first id"):
         table.add_column(column, justify="right" if column in {"samples", "columns", "features", "missing"} else "left")
     for view in views:
         table.add_row(
             escape(view.name),
-            escape(view.source),
             str(view.n_samples),
             str(view.n_columns),
-            ", ".join(f"{count} {kind}" for kind, count in view.types.items()),
+            ", ".join(f"{kind} {count}" for kind, count in view.types.items()),
             str(view.n_features),
             f"{view.missing:.1%}",
-            escape(", ".join(view.ids)) + (", ..." if view.ids else "-"),
+            escape(view.ids[0]) if view.ids else "none",
         )
     return table
 

@@ -123,10 +123,15 @@ Files = Annotated[
 ]
 IdColumn = Annotated[
     str | None,
-    typer.Option(help="Column of the sample ids, which say what rows of different files belong together; found out."),
+    typer.Option(
+        help="Column of the sample ids, which say which rows of different files are the same; found out by default."
+    ),
 ]
 Header = Annotated[
-    bool | None, typer.Option("--header/--no-header", help="Whether text files start with names of columns; found out.")
+    bool | None,
+    typer.Option(
+        "--header/--no-header", help="Whether text files start with the names of columns; found out by default."
+    ),
 ]
 Transpose = Annotated[
     list[str] | None,

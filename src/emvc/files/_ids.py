@@ -18,6 +18,7 @@ _ROW_NAMES = frozenset(
     {"", "unnamed: 0", "__index_level_0__", "index", "row", "rownames", "row.names", "x", "nr", "no"}
 )
 _LOOKED_AT = 5  # columns of whole numbers, from the first one on, that may hold ids without being named so
+_LEAST = 10  # rows of a table in which a column that is not named so may hold ids
 
 Candidates = dict[str, tuple[str, ...]]
 
@@ -82,13 +83,13 @@ def find_ids(
     damaged: tuple[str, list[str]] | None = None
     for i, name in enumerate(names):
         rank = _rank(name, i, frame.dtypes.iloc[i])
-        if rank is None:
+        if rank is None or (rank == 4 and len(frame) < _LEAST):
             continue
         ids = as_ids(frame.iloc[:, i])
         distinct = len(set(ids) - {""})
         if distinct == len(ids):
             ranked.append((3 if rank < 3 and _is_counter(ids) and is_row_name(name) else rank, name, tuple(ids)))
-        elif rank == 0 and damaged is None and distinct > len(ids) / 2:
+        elif rank == 0 and damaged is None and distinct >= len(ids) / 2:
             damaged = name, ids
     ranked.sort(key=lambda entry: entry[0])
     best = ranked[0][:2] if ranked and ranked[0][0] < 4 else None

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from emvc.files._base import FileView, some
-from emvc.files._ids import is_counter, is_row_name
+from emvc.files._ids import is_counter, is_id_name, is_row_name
 from emvc.files._tables import with_ids
 
 POOR = 0.5
 """Share of the samples of the smaller file below which a join is poor."""
+_LEAST = 10  # names that a header must have in common with ids before it is taken for ids
 MATCHES = ("exact", "loose")
 """How ids are compared."""
 
@@ -67,7 +68,10 @@ def share(one: set[str], other: set[str]) -> float:
 
 
 def choose_ids(views: Sequence[FileView]) -> list[FileView]:
-    """Take other columns for ids where the first choice brings few samples together and others bring more."""
+    """Take other columns for ids where the first choice brings few samples together and others bring more.
+
+    A column that nothing but its values speaks for must have the same name everywhere.
+    """
     chosen = list(views)
     named = [i for i, view in enumerate(views) if view.ids is not None or view.other_ids]
     if len(named) < 2:
@@ -76,12 +80,10 @@ def choose_ids(views: Sequence[FileView]) -> list[FileView]:
         return chosen
     for i in named:
         for column, ids in _candidates(chosen[i]).items():
-            partners = {j: _partner(set(ids), chosen[j]) for j in named if j != i}
-            found = {j: partner for j, partner in partners.items() if partner is not None}
-            if len(found) == len(partners):
-                chosen[i] = _take(chosen[i], column)
-                for j, partner in found.items():
-                    chosen[j] = _take(chosen[j], partner)
+            others = {j: _partner(column, set(ids), chosen[j]) for j in named if j != i}
+            if all(partner is not None for partner in others.values()):
+                for j, partner in {i: column, **others}.items():
+                    chosen[j] = _take(chosen[j], partner or "")
                 return chosen
     return chosen
 
@@ -96,11 +98,15 @@ def _take(view: FileView, column: str) -> FileView:
     return view if column == (view.id_column or "") and view.ids is not None else with_ids(view, column)
 
 
-def _partner(ids: set[str], view: FileView) -> str | None:
+def _partner(column: str, ids: set[str], view: FileView) -> str | None:
     """Return the column of a view that has most of these ids, if one has enough."""
-    shares = {column: share(ids, set(own)) for column, own in _candidates(view).items()}
-    best = max(shares, key=lambda column: shares[column], default=None)
-    return best if best is not None and shares[best] >= POOR else None
+    usable = {
+        name: share(ids, set(own))
+        for name, own in _candidates(view).items()
+        if name == column or (is_id_name(name) and is_id_name(column)) or name == (view.id_column or "")
+    }
+    best = max(usable, key=lambda name: usable[name], default=None)
+    return best if best is not None and usable[best] >= POOR else None
 
 
 def worst_share(views: Sequence[FileView], key: Key = exact) -> float:
@@ -159,11 +165,11 @@ def advise(views: Sequence[FileView]) -> Advice | None:
     with_rows = [view for view in named if view.ids is not None]
     now = worst_share(with_rows) if len(with_rows) == len(named) else 0.0
     if now < POOR:
-        for key in (exact, loose):
-            turned = _turned(named, key)
-            if turned is not None and (turned or key is loose):
-                examples = _examples(with_rows) if key is loose and not turned else None
-                return Advice(turned, key is loose, examples)
+        ways = [(turned, key is loose) for key in (exact, loose) if (turned := _turned(named, key)) is not None]
+        ways = sorted((way for way in ways if any(way)), key=lambda way: (len(way[0]) == len(named), way[1]))
+        if ways:
+            turned, loosely = ways[0]
+            return Advice(turned, loosely, _examples(with_rows) if loosely and not turned else None)
     examples = _examples(with_rows)
     gains = worst_share(with_rows, loose) > worst_share(with_rows)
     return Advice((), True, examples) if examples and gains else None
@@ -177,9 +183,10 @@ def _turned(views: Sequence[FileView], key: Key) -> tuple[str, ...] | None:
     for reference in (*rows, *heads):
         names = []
         for view, row, head in zip(views, rows, heads, strict=True):
-            if max(share(row, reference), share(head, reference)) < POOR:
+            by_head = share(head, reference) if len(head & reference) >= _LEAST else 0.0
+            if max(share(row, reference), by_head) < POOR:
                 break
-            if share(head, reference) > share(row, reference):
+            if by_head > share(row, reference):
                 names.append(view.name)
         else:
             if best is None or len(names) < len(best):

@@ -191,8 +191,8 @@ def _layout(lines: Sequence[str], encoding: str, separator: str, source: str, op
     if not rows:
         raise ValueError(f"{source} has a header but no samples.")
     decimal, thousands = _decimal(rows, separator)
-    if options.decimal is not None:
-        decimal, thousands = options.decimal, None
+    if options.decimal not in (None, decimal):
+        decimal, thousands = options.decimal or ".", None
     return Layout(encoding, separator, skip, comments, names, decimal, thousands, rows)
 
 

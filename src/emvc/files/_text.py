@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import io
 import re
 import warnings
+import zlib
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +26,13 @@ _UNCLOSED = re.compile(r"EOF inside string starting at row (\d+)")
 
 def read_text(path: Path, options: ReadOptions) -> FileView:
     """Read one view from a text file."""
+    try:
+        return _read(path, options)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{path.name} is not a readable .gz file ({error}).") from None
+
+
+def _read(path: Path, options: ReadOptions) -> FileView:
     layout = sniff(path, options)
     frame = _parse(path, layout)
     if len(layout.names or ()) != frame.shape[1] and layout.names is not None:
@@ -89,8 +99,6 @@ def _skip_record(stream: Any, separator: str) -> bool:
 
 def _numbered(path: Path, layout: Layout) -> Any:
     """Yield the number of the line and the cells of every row below the header."""
-    import csv
-
     with open_text(path, layout.encoding) as stream:
         for _ in range(layout.skip):
             stream.readline()
