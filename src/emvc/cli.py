@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from emvc import cli_board, cli_cluster
+from emvc import cli_board, cli_check, cli_cluster, cli_predict
 from emvc._output import locked
 from emvc._version import __version__
 
@@ -20,7 +20,6 @@ app = typer.Typer(
     name="emvc",
     help="Error-robust multi-view clustering.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 out = Console()
@@ -165,8 +164,8 @@ def reproduce(
     out.print(Text(f"Tables, figures and records are in {output}."), soft_wrap=True)
 
 
-cli_cluster.register(app)
-cli_board.register(app)
+for command in (cli_check, cli_cluster, cli_predict, cli_board):
+    command.register(app)
 
 
 datasets_app = typer.Typer(help="List and fetch the real data sets.", invoke_without_command=True)

@@ -15,7 +15,8 @@ import scipy.sparse
 
 from emvc._containers import require
 from emvc._sparse import check_sparse
-from emvc.files._base import FileView, check_ids, is_id_name, is_label_name
+from emvc.files._base import FileView, check_ids, is_label_name
+from emvc.files._ids import is_id_name
 
 _SPARSE_KEYS = {"format", "shape", "data"}
 
