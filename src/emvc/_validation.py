@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from sklearn.utils.validation import check_array
 
 from emvc._array import BoolArray, FloatArray, IntArray
 from emvc._containers import feature_names, is_mudata, mudata_views, sample_names
+from emvc._memory import available_memory
 from emvc._sparse import check_if_sparse
 
 _LARGEST = 1e150  # squares of larger values overflow
@@ -352,29 +352,6 @@ def check_generator(random_state: Any) -> np.random.Generator:
             f"random_state={random_state!r} cannot be used to seed: give a non-negative integer, a Generator, a "
             "RandomState or None."
         ) from error
-
-
-def available_memory() -> int | None:
-    """Return the bytes of memory that can be used without swapping, or None where the system does not tell."""
-    candidates = []
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            fields = dict(line.split(":", 1) for line in lines)
-        candidates.append(int(fields["MemAvailable"].split()[0]) * 1024)
-    except (OSError, KeyError, ValueError):
-        try:
-            candidates.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-        except (AttributeError, OSError, ValueError):
-            return None
-    try:
-        with (
-            open("/sys/fs/cgroup/memory.max", encoding="ascii") as limit,
-            open("/sys/fs/cgroup/memory.current", encoding="ascii") as used,
-        ):
-            candidates.append(int(limit.read()) - int(used.read()))
-    except (OSError, ValueError):
-        pass  # no container limit
-    return min(candidates)
 
 
 def check_memory(n_arrays: float, shape: tuple[int, int], *, advice: str) -> None:

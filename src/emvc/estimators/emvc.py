@@ -16,9 +16,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from emvc._array import FloatArray, IntArray
+from emvc._memory import available_memory
 from emvc._validation import (
     Views,
-    available_memory,
     check_choice,
     check_integer,
     check_memory,
