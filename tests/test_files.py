@@ -167,6 +167,7 @@ def test_matlab_files_of_version_73(tmp_path, monkeypatch):
     np.testing.assert_array_equal(joined.views["X1"], X)
     np.testing.assert_array_equal(joined.views["X2"], Y)
     np.testing.assert_array_equal(joined.views["S"].toarray(), Y)
+    monkeypatch.setattr("emvc.files._apart._serving", True)
     monkeypatch.setitem(__import__("sys").modules, "h5py", None)
     with pytest.raises(
         ImportError, match=r"a\.mat, a MATLAB file of version 7\.3, needs h5py: pip install 'emvc\[mat73"

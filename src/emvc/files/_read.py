@@ -8,8 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from emvc.files._annotated import read_h5ad, read_h5mu
+from emvc.files._apart import KINDS, read_apart
 from emvc.files._arrays import read_mat, read_npy, read_npz
 from emvc.files._base import FileView, ReadOptions
+from emvc.files._gate import check_file
 from emvc.files._join import JoinedViews, distinct_names, join
 from emvc.files._stored import NeedsMemoryError, is_stored, open_stored, read_stored
 from emvc.files._tables import read_excel, read_parquet, stem
@@ -192,7 +194,7 @@ def _open(paths: Sequence[str | os.PathLike[str]], each: Sequence[ReadOptions], 
 def read_file(path: str | os.PathLike[str], *, options: ReadOptions | None = None) -> list[FileView]:
     """Read the views of one file; see `read_views`."""
     name, address = split_name(path)
-    found = _read(address, options or ReadOptions())
+    found = _checked(address, options or ReadOptions())
     if name is None:
         return found
     if len(found) > 1:
@@ -218,12 +220,20 @@ def kind_of(path: Path) -> str:
     raise ValueError(f"{path.name}: unknown kind of file {last!r}; known are {', '.join(FORMATS)}.")
 
 
+def _checked(address: str, options: ReadOptions) -> list[FileView]:
+    """Read a file behind the gate, in a process of its own where damaged files can crash the reader."""
+    path = Path(split_path(address)[0])
+    kind = kind_of(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist.")
+    check_file(path, kind)
+    return list(read_apart(address, options)) if kind in KINDS else _read(address, options)
+
+
 def _read(address: str, options: ReadOptions) -> list[FileView]:
     text, part = split_path(address)
     path = Path(text)
     kind = kind_of(path)
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist.")
     if kind in (".h5", ".hdf5", ".zarr"):
         return [read_stored(address)]
     if path.is_dir() and kind != ".parquet":
