@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import scipy.sparse
 from sklearn.utils.validation import check_array
 
 from emvc._array import BoolArray, FloatArray, IntArray
-from emvc._containers import feature_names, is_mudata, mudata_views, sample_names
+from emvc._containers import Table, expand, is_frame, is_mudata
 
 _LARGEST = 1e150  # squares of larger values overflow
 
@@ -34,7 +34,11 @@ class Views:
     sample_names: Any = None
     """Names of the samples as integers or strings, if the container has any."""
     feature_names: tuple[Any, ...] = ()
-    """Names of the columns of each view, None where there are none."""
+    """Names of the columns of each array, None where there are none."""
+    codings: Mapping[str, Any] = field(default_factory=dict)
+    """How tables became numbers (`emvc.intake.Coding`), by view."""
+    records: tuple[Any, ...] = ()
+    """What was done with columns that are not plainly numeric (`emvc.intake.ColumnRecord`)."""
 
     @property
     def n_samples(self) -> int:
@@ -61,14 +65,15 @@ def check_views(
     allow_missing: bool = False,
     least_samples: int = 2,
     caller: str = "emvc",
+    fitted: Any = None,
 ) -> Views:
     """Check ``views`` and return them as float64 arrays or CSR matrices with names.
 
     Parameters
     ----------
-    views : list, tuple or dict of array-likes, MuData, or one array-like
-        Arrays, DataFrames or scipy sparse matrices with the same rows. One two-dimensional array is one view. The
-        modalities of a MuData are aligned by its observations.
+    views : list, tuple or dict of array-likes, AnnData, MuData, or one array-like
+        Arrays, DataFrames or scipy sparse matrices. One two-dimensional array is one view. DataFrames, AnnData and the
+        modalities of a MuData are matched by their ids, all others have the same rows.
     precomputed : bool
         Whether each view is a square matrix of non-negative affinities.
     allow_missing : bool
@@ -78,16 +83,27 @@ def check_views(
         Least number of samples, of all views together and of each.
     caller : str
         Name used in messages.
+    fitted : estimator, optional
+        A fitted model whose views these are, of new samples.
 
     Raises
     ------
     ValueError, TypeError
         If a view cannot be used; the message names the view and, where there is one, the sample.
     """
-    samples = sample_names(views)
-    named, single = _name_views(mudata_views(views) if is_mudata(views) else views)
+    order = views.obs_names if is_mudata(views) else None
+    expanded = expand(views)
+    named, single = _name_views(expanded)
+    if fitted is not None:
+        by_name = isinstance(expanded, Mapping) and not scipy.sparse.issparse(expanded)
+        if fitted._training.single and len(named) == 1:
+            named, single = [(fitted.view_names_[0], named[0][1])], True
+        else:
+            named = _match(named, fitted.view_names_, by_name=by_name)
+    codings = None if fitted is None else getattr(fitted, "_codings_", {})
     names = tuple(name for name, _ in named)
-    raw = [_as_array(view, name, single=single, caller=caller) for name, view in named]
+    gathered, samples = _gather(named, codings=codings, order=order, precomputed=precomputed)
+    raw = [_as_array(view.values, n, single=single, caller=caller) for n, view in zip(names, gathered, strict=True)]
     first = raw[0].shape[0]
     for name, array in zip(names, raw, strict=True):
         if array.shape[0] != first:
@@ -104,14 +120,34 @@ def check_views(
         _check_finite(array, name)
         arrays.append(array)
     _check_presence(missing, names, least_samples)
-    _check_same_index([view for _, view in named], names)
     if first < least_samples:
         raise ValueError(f"{caller} needs at least {least_samples} samples, got n_samples = {first}.")
     if precomputed:
         for name, array in zip(names, arrays, strict=True):
             check_affinity(array, f"view {name!r}")
-    columns = tuple(feature_names(view) for _, view in named)
-    return Views(tuple(arrays), names, single, missing, samples, columns)
+    columns = tuple(view.columns for view in gathered)
+    known = {name: view.coding for name, view in zip(names, gathered, strict=True) if view.coding is not None}
+    records = tuple(record for view in gathered for record in view.records)
+    return Views(tuple(arrays), names, single, missing, samples, columns, known, records)
+
+
+def _gather(named: list[tuple[str, Any]], **options: Any) -> tuple[list[Any], Any]:
+    """Return tables as numbers over the same samples; arrays stay as they are, and do not wait for pandas."""
+    if any(isinstance(view, Table) or is_frame(view) for _, view in named):
+        from emvc.intake import gather
+
+        return gather(named, **options)
+    return [_Plain(view) for _, view in named], None
+
+
+@dataclass(frozen=True, eq=False)
+class _Plain:
+    """An array, of whose rows and columns nothing is known."""
+
+    values: Any
+    columns: None = None
+    coding: None = None
+    records: tuple[()] = ()
 
 
 def is_dask(view: Any) -> bool:
@@ -167,6 +203,25 @@ def _name_views(views: Any) -> tuple[list[tuple[str, Any]], bool]:
     return [("0", views)], True
 
 
+def _match(named: list[tuple[str, Any]], names: Sequence[str], *, by_name: bool) -> list[tuple[str, Any]]:
+    """Return new views as those of a fit: by their names, or else by their places.
+
+    Raises
+    ------
+    ValueError
+        If a name is missing or unknown.
+    """
+    if not by_name:
+        same = len(named) == len(names)
+        return [(name, view) for name, (_, view) in zip(names, named, strict=True)] if same else named
+    given = dict(named)
+    for one, others, what in ((names, given, "missing"), (given, names, "unknown")):
+        for name in one:
+            if name not in others:
+                raise ValueError(f"view {name!r} is {what}; the model was fitted to {', '.join(map(repr, names))}.")
+    return [(name, given[name]) for name in names]
+
+
 def _n_dims(view: Any) -> int:
     if hasattr(view, "ndim"):
         return int(view.ndim)
@@ -183,7 +238,30 @@ def _as_array(view: Any, name: str, *, single: bool, caller: str) -> View:
         return array.astype(np.float64, copy=False)
     except (ValueError, TypeError, OverflowError) as error:
         prefix = "" if single else f"view {name!r}: "
-        raise type(error)(f"{prefix}{error}") from error
+        raise type(error)(f"{prefix}{_about_text(view) or error}") from error
+
+
+def _about_text(view: Any) -> str:
+    """Return which column of an array is text, if one is."""
+    array = np.asarray(view) if _n_dims(view) == 2 and not scipy.sparse.issparse(view) else np.empty((0, 0))
+    if array.dtype.kind not in "OU":
+        return ""
+    for column in range(array.shape[1]):
+        for cell in array[:, column]:
+            if isinstance(cell, str) and not _is_number(cell):
+                return (
+                    f"column {column} is text ({cell!r}). Give the view as a pandas DataFrame to have its columns of "
+                    "text, dates and categories encoded, or drop the column."
+                )
+    return ""
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _missing_rows(array: View) -> BoolArray:
@@ -265,22 +343,6 @@ def _reject_missing(array: View, name: str, first: int = 0) -> None:
             f"view {name!r}: sample {first + missing[0]}{more} is missing (a row of NaN). Only EMVC and NEMO with "
             "several views can work without it: use one of them, or drop the sample from every view."
         )
-
-
-def _check_same_index(views: list[Any], names: tuple[str, ...]) -> None:
-    """Reject DataFrames whose rows are in a different order: they would be paired wrongly without a sign."""
-    labelled = [
-        (name, view)
-        for name, view in zip(names, views, strict=True)
-        if hasattr(view, "index") and hasattr(view, "iloc")
-    ]
-    for name, view in labelled[1:]:
-        first_name, first = labelled[0]
-        if not view.index.equals(first.index):
-            raise ValueError(
-                f"The DataFrames of views {first_name!r} and {name!r} have different row indices. "
-                "Align them first (for instance with .loc), or drop the index with .reset_index(drop=True)."
-            )
 
 
 def check_affinity(affinity: Any, owner: str, n_samples: int | None = None) -> None:

@@ -64,7 +64,7 @@ def _print(found: Any, write: Path | None) -> None:
         out.print(_presence(found))
     for view in found.views:
         for text in view.columns:
-            _say("column", f"{view.name}: {text.removeprefix('column ')}")
+            _say("note", text)
     for text in found.notes:
         _say("note", text)
     for text in found.warnings:

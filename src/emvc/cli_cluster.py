@@ -236,7 +236,7 @@ def cluster(
     started = time.perf_counter()
     with guarded(debug=debug), _new_folder(output, force=force) as folder:
         from emvc.estimators._base import limit_threads
-        from emvc.files import read_views
+        from emvc.files import column_notes, read_views
         from emvc.method.landmarks import rows_per_block
 
         silent = quiet or as_json
@@ -249,7 +249,7 @@ def cluster(
         announce_compilation(silent=silent)
         with _connected(scheduler, joined):
             model, notes = _fit(joined, clusters, options, verbose=0 if silent or not err.is_terminal else 1)
-        notes = [*joined.notes, *([_ONE_HOT] if one_hot else []), *notes]
+        notes = [*joined.notes, *column_notes(model.intake_), *([_ONE_HOT] if one_hot else []), *notes]
         assessment = _assess(joined, model, assess, verbose=0 if silent or not err.is_terminal else 1)
         with _status("writing", silent=silent), limit_threads(jobs):
             findings = _write_results(folder, model, joined.sample_ids, notes, assessment)

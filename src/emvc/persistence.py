@@ -35,6 +35,7 @@ CLASSES = (
 ATTRIBUTES = frozenset(
     {
         *("labels_", "n_clusters_", "view_names_", "n_features_in_", "sample_names_", "feature_names_in_"),
+        *("intake_", "_codings_"),
         *("embedding_", "eigenvalues_", "consensus_", "beta_", "lam_", "objective_", "duality_gap_"),
         *("n_clusters_confidence_", "n_clusters_evidence_", "rank_", "_rank_", "n_iter_", "status_", "history_"),
         *("sample_errors_", "outliers_"),
@@ -50,6 +51,9 @@ RECORDS = {
     "ADMM": "emvc.solvers",
     "ALM": "emvc.solvers",
     "Training": "emvc.estimators._predict",
+    "ColumnRecord": "emvc.intake",
+    "Coding": "emvc.intake",
+    "Rule": "emvc.intake",
 }
 """Small records that may be inside a model, and where they are defined."""
 

@@ -37,10 +37,11 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
 
         Parameters
         ----------
-        views : list, tuple or dict of array-likes, MuData, or one array-like
-            Arrays, DataFrames or scipy sparse matrices of shape (n_samples, n_features of the view), with the same
-            samples in the same order. The keys of a dict name the views. The modalities of a ``mudata.MuData`` are
-            matched by their observations.
+        views : list, tuple or dict of array-likes, AnnData, MuData, or one array-like
+            Arrays, DataFrames (pandas or polars) or scipy sparse matrices of shape (n_samples, n_features of the view).
+            The keys of a dict name the views. DataFrames with an index of ids, AnnData and the modalities of a MuData
+            are joined on these; all others have the same samples in the same order. Columns of text, dates and
+            categories are encoded (see `emvc.intake`).
         y : ignored
             Present for compatibility with scikit-learn.
 
@@ -70,13 +71,16 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         for name, value in fitted.items():
             setattr(self, name, value)
         self.view_names_ = list(checked.names)
-        self.n_features_in_ = sum(checked.n_features)
+        known = checked.codings
+        widths = zip(checked.names, checked.n_features, strict=True)
+        self.n_features_in_ = sum(len(known[name].names) if name in known else width for name, width in widths)
         if checked.sample_names is not None:
             self.sample_names_ = checked.sample_names
         elif hasattr(self, "sample_names_"):  # of an earlier fit
             del self.sample_names_
-        columns = zip(checked.names, checked.feature_names, strict=True)
-        self.feature_names_in_ = {name: known for name, known in columns if known is not None}
+        self.intake_ = list(checked.records)
+        self._codings_ = dict(checked.codings)
+        self.feature_names_in_ = input_names(checked)
         return self
 
     def labels_frame(self) -> Any:
@@ -110,6 +114,14 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
     def _is_precomputed(self) -> bool:
         affinity = getattr(self, "affinity", None)
         return isinstance(affinity, str) and affinity == "precomputed"
+
+
+def input_names(views: Views) -> dict[str, Any]:
+    """Return the names of the columns by view, as they were given, of those views that have any."""
+    names = {name: columns for name, columns in zip(views.names, views.feature_names, strict=True) if columns}
+    names |= {name: coding.names for name, coding in views.codings.items()}
+    unnamed = {name for name, coding in views.codings.items() if not coding.named}
+    return {name: np.array(names[name], dtype=str) for name in views.names if name in names and name not in unnamed}
 
 
 class GraphOptions(MultiViewClusterer):

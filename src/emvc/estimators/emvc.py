@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import TransformerTags
 from sklearn.utils.metaestimators import available_if
@@ -36,8 +37,6 @@ from emvc.estimators._predict import (
     Training,
     check_features,
     describe_new,
-    match_views,
-    order_columns,
     remember,
 )
 from emvc.estimators._solve import solve
@@ -73,7 +72,7 @@ _MOST_COUNTED = 5000  # of more samples, so many evenly spread ones choose the n
 _SINGLE_TOL = 1e-4  # gaps this large are far above the rounding of single precision
 
 
-class EMVC(GraphOptions):
+class EMVC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphOptions):
     r"""Error-robust multi-view clustering.
 
     Every view becomes a Markov chain :math:`P_k` over the samples. The chains are split into one shared chain P, noise,
@@ -203,8 +202,12 @@ class EMVC(GraphOptions):
         Share of each view in the consensus, the joint view left out; they add up to one.
     view_names_ : list of str
         Names of the views.
+    sample_names_ : ndarray
+        Ids of the samples, if the views had any: all that appear in a view, in the order in which they appear.
     feature_names_in_ : dict
-        By view, the names of its columns, for views that were DataFrames; `predict` puts columns into their order.
+        By view, the names of its columns, where it has any; `predict` puts columns into their order.
+    intake_ : list of `emvc.intake.ColumnRecord`
+        What was done with columns of DataFrames that are not plainly numeric.
     n_features_in_ : int
         Number of features, summed over the views.
 
@@ -375,16 +378,17 @@ class EMVC(GraphOptions):
                 "predict needs a fit to arrays; after a fit to Dask arrays the training samples are not kept."
             )
         caller, training = type(self).__name__, self._training
-        matched = match_views(views, self.view_names_, single=training.single)
-        checked = check_views(
-            order_columns(matched, self.view_names_, getattr(self, "feature_names_in_", {})),
-            allow_missing=True,
-            least_samples=1,
-            caller=caller,
-        )
+        checked = check_views(views, allow_missing=True, least_samples=1, caller=caller, fitted=self)
         check_features(checked, training, self.view_names_, caller)
+        for record in checked.records:
+            warnings.warn(str(record), UserWarning, stacklevel=3)
         with limit_threads(self.n_jobs):
             return describe_new(self, checked)
+
+    @property
+    def _n_features_out(self) -> int:
+        """Number of columns of what `transform` returns, for scikit-learn."""
+        return int(self.embedding_.shape[1])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
