@@ -17,6 +17,9 @@ from emvc._containers import Table, expand, is_frame, is_mudata
 
 _LARGEST = 1e150  # squares of larger values overflow
 
+TAKE_GAPS = ("EMVC", "NEMO", "SNF", "GMC", "ETLMSC", "RMSC", "AMGL", "CoRegularized", "KernelAddition")
+"""Estimators that can do with missing cells: those that see views only through the distances between samples."""
+
 View = Any
 """A checked view: a two-dimensional float64 array or a CSR matrix."""
 
@@ -50,6 +53,11 @@ class Views:
         """Number of features of each view."""
         return tuple(int(array.shape[1]) for array in self.arrays)
 
+    def shown_rows(self) -> tuple[View, ...]:
+        """Return of each view the samples that it shows."""
+        parts = zip(self.arrays, self.missing.T, strict=True)
+        return tuple(array[np.flatnonzero(~absent)] if absent.any() else array for array, absent in parts)
+
     def take(self, rows: IntArray, *, square: bool = False) -> Views:
         """Return some of the samples; with ``square``, of affinities also their columns."""
         if len(rows) == self.n_samples:
@@ -63,6 +71,7 @@ def check_views(
     *,
     precomputed: bool = False,
     allow_missing: bool = False,
+    allow_gaps: bool = False,
     least_samples: int = 2,
     caller: str = "emvc",
     fitted: Any = None,
@@ -79,6 +88,8 @@ def check_views(
     allow_missing : bool
         Whether a row of NaN in a view means that the view does not have this sample. Of several views, each sample
         must be in one at least.
+    allow_gaps : bool
+        Whether single cells may be missing (NaN). A sparse view with such cells becomes an array.
     least_samples : int
         Least number of samples, of all views together and of each.
     caller : str
@@ -117,8 +128,7 @@ def check_views(
         if allow_missing and len(raw) > 1:
             missing[:, k] = _missing_rows(array)
             array = _without_missing(array, missing[:, k], precomputed=precomputed)  # noqa: PLW2901
-        _check_finite(array, name)
-        arrays.append(array)
+        arrays.append(_check_cells(array, name, gaps=allow_gaps and not precomputed))
     _check_presence(missing, names, least_samples)
     if first < least_samples:
         raise ValueError(f"{caller} needs at least {least_samples} samples, got n_samples = {first}.")
@@ -173,8 +183,7 @@ def check_rows(arrays: Sequence[Any], names: tuple[str, ...], *, single: bool, f
         if len(arrays) > 1:
             missing[:, k] = _missing_rows(array)
             array = _without_missing(array, missing[:, k], precomputed=False)
-        _check_finite(array, name, first)
-        checked.append(array)
+        checked.append(_check_cells(array, name, first, gaps=True))
     _check_somewhere(missing, first)
     return Views(tuple(checked), names, single, missing)
 
@@ -310,27 +319,38 @@ def _check_somewhere(missing: BoolArray, first: int = 0) -> None:
         raise ValueError(f"sample {first + nowhere[0]}{more} is missing (a row of NaN) in every view. Drop it first.")
 
 
-def _check_finite(array: View, name: str, first: int = 0) -> None:
-    """Reject NaN, infinities and values whose squares overflow, naming the first offender."""
+def _check_cells(array: View, name: str, first: int = 0, *, gaps: bool) -> View:
+    """Reject infinities, values whose squares overflow, and NaN but for ``gaps``, naming the first offender.
+
+    Return the view, as an array if cells are missing.
+    """
     values = array.data if scipy.sparse.issparse(array) else array
     if values.size == 0 or (values.min() >= -_LARGEST and values.max() <= _LARGEST):
-        return
+        return array
     _reject_missing(array, name, first)
+    if gaps and np.nanmin(values) >= -_LARGEST and np.nanmax(values) <= _LARGEST:
+        if scipy.sparse.issparse(array):
+            check_memory(2, array.shape, advice=f"Missing cells make view {name!r} an array; drop them first.")
+        return to_dense(array)
     if scipy.sparse.issparse(array):
         array = array.tocoo()
-        bad = int(np.flatnonzero(~(np.abs(array.data) <= _LARGEST))[0])
+        size = np.abs(array.data)
+        bad = int(np.flatnonzero(size > _LARGEST if gaps else ~(size <= _LARGEST))[0])
         row, column, value = int(array.row[bad]), int(array.col[bad]), float(array.data[bad])
     else:
-        row, column = (int(index[0]) for index in np.nonzero(~(np.abs(array) <= _LARGEST)))
+        bad = np.abs(array) > _LARGEST if gaps else ~(np.abs(array) <= _LARGEST)
+        row, column = (int(index[0]) for index in np.nonzero(bad))
         value = float(array[row, column])
     if np.isfinite(value):
         raise ValueError(
             f"view {name!r}: the value {value:g} of sample {first + row} in column {column} is too large to be "
             "squared. Rescale the view."
         )
-    what = "NaN" if np.isnan(value) else "infinity (inf)"
+    if np.isnan(value):
+        advice = f"Methods that compare samples can work without it ({', '.join(TAKE_GAPS)}); impute or drop it."
+        raise ValueError(f"view {name!r}: sample {first + row} contains NaN in column {column}. {advice}")
     raise ValueError(
-        f"view {name!r}: sample {first + row} contains {what} in column {column}. Impute or drop it first."
+        f"view {name!r}: sample {first + row} contains infinity (inf) in column {column}. Correct or drop it first."
     )
 
 

@@ -38,7 +38,7 @@ ATTRIBUTES = frozenset(
         *("intake_", "_codings_"),
         *("embedding_", "eigenvalues_", "consensus_", "beta_", "lam_", "objective_", "duality_gap_"),
         *("n_clusters_confidence_", "n_clusters_evidence_", "rank_", "_rank_", "n_iter_", "status_", "history_"),
-        *("sample_errors_", "outliers_"),
+        *("sample_errors_", "outliers_", "missing_cells_", "dropped_columns_"),
         *("_found_", "_kept_", "structure_p_value_"),
         *("isolation_", "disagreement_", "view_weights_", "weights_", "view_labels_", "view_scores_", "best_view_"),
         *("unified_", "n_components_", "labels_from_", "mixtures_", "residuals_"),

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from emvc import graphs
+from emvc import cells, graphs
 from emvc._array import ROUNDING, FloatArray
 from emvc._threads import matmul
 from emvc._validation import View, Views, to_dense
@@ -129,7 +129,7 @@ class _WithoutClusters:
     Attributes
     ----------
     observed : ndarray
-        What the test sees of the view itself.
+        What the test sees of the view itself; missing cells stay missing, here and in what is drawn.
     columns : ndarray
         Cells to permute: those of the view, or sorted ones without gaps.
     scores : ndarray or None
@@ -148,22 +148,23 @@ class _WithoutClusters:
         if view.shape[1] > _MOST_COLUMNS:
             view = view[:, np.linspace(0, view.shape[1] - 1, _MOST_COLUMNS).astype(np.intp)]
         if graphs.is_mostly_zero(view):
-            cells = to_dense(view)
-            return cls(np.asarray(graphs.scale_view(cells, scale)), cells, None, scale)
+            columns = to_dense(view)
+            return cls(np.asarray(graphs.scale_view(columns, scale)), columns, None, scale)
         observed = to_dense(graphs.scale_view(view, scale))
-        observed = observed - observed.mean(axis=0)
-        columns = unimodal_columns(observed)
-        wide, narrow = observed.std(axis=0), columns.std(axis=0)
+        observed = observed - graphs.column_means(observed)
+        columns = unimodal_columns(cells.stretched(observed))
+        wide, narrow = np.sqrt(graphs.column_variances(observed)), columns.std(axis=0)
         columns = (columns - columns.mean(axis=0)) * np.divide(wide, narrow, out=np.zeros_like(wide), where=narrow > 0)
-        ranks = rankdata(observed, axis=0)
-        return cls(observed, columns, ndtri((ranks - 0.5) / len(ranks)), None)
+        shares = (rankdata(observed, axis=0, nan_policy="omit") - 0.5) / np.maximum(cells.count_present(observed), 1)
+        return cls(observed, columns, np.nan_to_num(ndtri(shares)), None)
 
     def draw(self, rng: np.random.Generator) -> FloatArray:
         if self.scores is None:
             return np.asarray(graphs.scale_view(rng.permuted(self.columns, axis=0), self.scale))
         mixed = matmul(rng.standard_normal((len(self.scores), len(self.scores))), self.scores)
-        cells = np.take_along_axis(self.columns, np.argsort(np.argsort(mixed, axis=0), axis=0), axis=0)
-        lengths, wanted = (np.linalg.norm(part, axis=1) for part in (cells, self.observed))
+        drawn = np.take_along_axis(self.columns, np.argsort(np.argsort(mixed, axis=0), axis=0), axis=0)
+        drawn[np.isnan(self.observed)] = np.nan
+        lengths, wanted = (np.sqrt(np.nansum(part**2, axis=1)) for part in (drawn, self.observed))
         wanted = np.sort(wanted)[np.argsort(np.argsort(lengths, kind="stable"), kind="stable")]
         factors = np.divide(wanted, lengths, out=np.zeros_like(wanted), where=lengths > 0)
-        return np.asarray(cells * factors[:, None])
+        return np.asarray(drawn * factors[:, None])

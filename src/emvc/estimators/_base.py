@@ -23,6 +23,7 @@ from emvc._validation import (
     check_views,
     to_dense,
 )
+from emvc.estimators._gaps import gaps_of
 
 
 class MultiViewClusterer(ClusterMixin, BaseEstimator):
@@ -31,6 +32,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
     labels_: IntArray
     n_clusters_: int
     _allow_missing = False
+    _allow_gaps = False
 
     def fit(self, views: Any, y: Any = None) -> Self:
         """Cluster the samples described by ``views``.
@@ -62,12 +64,15 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
             views,
             precomputed=self._is_precomputed(),
             allow_missing=self._allow_missing,
+            allow_gaps=self._allow_gaps,
             caller=type(self).__name__,
         )
         check_integer(self.n_init, "n_init", least=1)
         rng = check_generator(self.random_state)
         n_clusters, evidence = self._choose_n_clusters(checked)
         fitted = {"n_clusters_": n_clusters} | self._fit(checked, n_clusters, rng) | evidence
+        if self._allow_gaps and "missing_cells_" not in fitted:  # blocks of rows count theirs
+            fitted |= gaps_of(checked, type(self).__name__)
         for name, value in fitted.items():
             setattr(self, name, value)
         self.view_names_ = list(checked.names)
@@ -108,6 +113,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._allow_gaps and not self._is_precomputed()
         tags.input_tags.pairwise = self._is_precomputed()
         return tags
 
@@ -128,6 +134,7 @@ class GraphOptions(MultiViewClusterer):
     """Estimators that turn every view into a graph by the options affinity, n_neighbors and scale."""
 
     default_affinity = "local"
+    _allow_gaps = True
 
     def _affinities(self, views: Views, n_clusters: int) -> Iterator[FloatArray]:
         """Yield the affinity of each view, validated options first."""

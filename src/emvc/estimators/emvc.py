@@ -32,6 +32,7 @@ from emvc.estimators._base import GraphOptions, limit_threads
 from emvc.estimators._confidence import calibrate, memberships, votes_of
 from emvc.estimators._dask import fit_dask
 from emvc.estimators._error_report import ErrorReport, build
+from emvc.estimators._gaps import describe_gaps
 from emvc.estimators._predict import (
     NewSamples,
     Training,
@@ -200,6 +201,10 @@ class EMVC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphOptions):
         (`emvc.method.isolation`), and because the other views contradict it (`emvc.method.agreement`).
     view_weights_ : ndarray of shape (n_views,)
         Share of each view in the consensus, the joint view left out; they add up to one.
+    missing_cells_ : ndarray of shape (n_views,)
+        Share of cells that are missing in each view, of the samples that it shows.
+    dropped_columns_ : dict
+        By view, the columns without a single value, which say nothing: names, or numbers where they have none.
     view_names_ : list of str
         Names of the views.
     sample_names_ : ndarray
@@ -378,7 +383,7 @@ class EMVC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphOptions):
                 "predict needs a fit to arrays; after a fit to Dask arrays the training samples are not kept."
             )
         caller, training = type(self).__name__, self._training
-        checked = check_views(views, allow_missing=True, least_samples=1, caller=caller, fitted=self)
+        checked = check_views(views, allow_missing=True, allow_gaps=True, least_samples=1, caller=caller, fitted=self)
         check_features(checked, training, self.view_names_, caller)
         for record in checked.records:
             warnings.warn(str(record), UserWarning, stacklevel=3)
@@ -623,6 +628,7 @@ class EMVC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphOptions):
             "history_": history,
             **_row_attributes(reference.usual, attributes.pop("shares")),
             **_caches(reference),
+            **describe_gaps(found.present, found.shown, source.names, source.feature_names, "EMVC"),
             "n_clusters_": n_clusters,
             "_training": training,
             **attributes,
