@@ -93,6 +93,28 @@ def test_rows_that_cannot_be_matched_are_refused(frames, change, message):
         check_views(change(frames["gene"], frames["lipid"]), allow_missing=True)
 
 
+def test_a_sample_without_an_id_is_refused_in_one_table_as_well(frames):
+    with pytest.raises(ValueError, match="view '0': row 4 has no id in the index"):
+        check_views(frames["gene"].rename({"s4": np.nan}))
+    assert check_views(frames["gene"].rename({"s4": "s3"})).n_samples == 60
+
+
+def test_ids_in_a_column_that_contradict_the_order_are_refused(frames):
+    one, other = (view.reset_index(names="sample_id") for view in frames.values())
+    assert check_views([one, other]).n_features == (4, 6)
+    with pytest.raises(ValueError, match=r"Column 'sample_id' holds ids in another order in view '1' than in view '0'"):
+        check_views([one, other.iloc[::-1].reset_index(drop=True)])
+
+
+def test_frames_of_sparse_columns_stay_sparse():
+    matrix = scipy.sparse.random(30, 400, 0.05, format="csr", random_state=0)
+    table = pd.DataFrame.sparse.from_spmatrix(matrix).add_prefix("word")
+    checked = check_views({"words": table, "dense": table.sparse.to_dense()})
+    assert scipy.sparse.issparse(checked.arrays[0])
+    np.testing.assert_array_equal(checked.arrays[0].toarray(), checked.arrays[1])
+    assert checked.feature_names[0][:2] == ("word0", "word1")
+
+
 def test_frames_without_ids_go_with_arrays_of_the_same_length(frames, blobs):
     model = fit([frames["gene"], blobs[0][1]])
     np.testing.assert_array_equal(model.labels_, blobs[1])

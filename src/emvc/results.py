@@ -66,7 +66,7 @@ def to_mudata(model: Any, mdata: Any) -> None:
     >>> sorted(adata.obs)[:3], adata.obsm["X_emvc"].shape[0]
     (['emvc_confidence', 'emvc_error_X', 'emvc_error_other'], 100)
     """
-    order = _order(model, [str(name) for name in mdata.obs_names])
+    order = _order(model, [str(name) for name in mdata.obs_names], type(mdata).__name__)
     for column, values in result_columns(model, "emvc_").items():
         mdata.obs[column] = values[order]
     if hasattr(model, "confidence_"):
@@ -79,12 +79,12 @@ def to_mudata(model: Any, mdata: Any) -> None:
 to_anndata = to_mudata
 
 
-def _order(model: Any, wanted: list[str]) -> Any:
+def _order(model: Any, wanted: list[str], owner: str) -> Any:
     """Return where the model has the observations."""
     names = getattr(model, "sample_names_", None)
     if names is None:
         if len(wanted) != len(model.labels_):
-            raise ValueError(f"The model has {len(model.labels_)} samples, the data {len(wanted)} observations.")
+            raise ValueError(f"The model has {len(model.labels_)} samples, the {owner} {len(wanted)} observations.")
         return np.arange(len(wanted))
     position = {str(name): i for i, name in enumerate(names)}
     unknown = [name for name in wanted if name not in position]

@@ -68,11 +68,11 @@ def gather(
     views = [_read(name, view, codings, precomputed) for name, view in named]
     names = [name for name, _ in named]
     indices = [view.index for view in views]
+    _check_ids(names, indices)
+    _check_id_columns(named, views)
     first = next((index for index in indices if index is not None), None)
     if first is None:
         return views, None
-    if len(views) > 1:
-        _check_ids(names, indices)
     if order is None and all(index is None or index.equals(first) for index in indices):
         return views, _sample_names(first)
     if precomputed:
@@ -91,11 +91,18 @@ def _read(name: str, view: Any, codings: Mapping[str, Coding] | None, precompute
         return Gathered(table.values, columns, index=index)
     if precomputed:
         return Gathered(table.values, index=index)
+    if codings is None and len(table.values.columns) and all(map(_is_sparse, table.values.dtypes.unique())):
+        coding = Coding.plain(table.values, name)
+        return Gathered(table.values.sparse.to_coo().tocsr(), coding.names, coding, index=index)
     if codings is None:
         encoded = encode_frame(table.values, view=name)
     else:
         encoded = (codings[name] if name in codings else Coding.plain(table.values, name)).apply(table.values)
     return Gathered(encoded.values, encoded.columns, encoded.coding, encoded.records, index)
+
+
+def _is_sparse(kind: Any) -> bool:
+    return isinstance(kind, pd.SparseDtype) and types.is_numeric_dtype(kind) and kind.fill_value == 0
 
 
 def _sample_names(index: Any) -> Any:
@@ -111,12 +118,30 @@ def _check_ids(names: Sequence[str], indices: Sequence[Any]) -> None:
         if not isinstance(index, pd.MultiIndex) and index.hasnans:
             row = int(np.flatnonzero(index.isna())[0])
             raise ValueError(f"view {name!r}: row {row} has no id in the index. Give it one, or drop it.")
-        if not index.is_unique:
+        if len(names) > 1 and not index.is_unique:
             again = index[index.duplicated()][0]
             raise ValueError(
                 f"view {name!r}: the id {again!r} appears twice in the index. Drop or rename one, or drop the index of "
                 "every view with .reset_index(drop=True) if the rows are in the same order."
             )
+
+
+def _check_id_columns(named: Sequence[tuple[str, Any]], views: Sequence[Gathered]) -> None:
+    """Reject tables that are paired by place although a column of ids in both of them tells otherwise."""
+    seen: dict[str, tuple[str, pd.Series]] = {}
+    for (name, table), view in zip(named, views, strict=True):
+        if not is_frame(table) or view.coding is None or not _is_default(table.index):
+            continue
+        for column in sorted(set(view.coding.dropped) & set(table.columns)):
+            ids = table[column]
+            if not isinstance(ids, pd.Series) or not ids.is_unique:  # a name that appears twice gives a table
+                continue
+            first, known = seen.setdefault(column, (name, ids))
+            if len(ids) == len(known) and ids.isin(known).mean() > 0.5 and ids.tolist() != known.tolist():
+                raise ValueError(
+                    f"Column {column!r} holds ids in another order in view {name!r} than in view {first!r}. Have the "
+                    f"rows joined on it, with .set_index({column!r})."
+                )
 
 
 def _union(names: Sequence[str], indices: Sequence[Any], lengths: Sequence[int]) -> Any:
