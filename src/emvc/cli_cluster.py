@@ -249,7 +249,7 @@ def cluster(
         announce_compilation(silent=silent)
         with _connected(scheduler, joined):
             model, notes = _fit(joined, clusters, options, verbose=0 if silent or not err.is_terminal else 1)
-        notes = [*joined.notes, *column_notes(model.intake_), *([_ONE_HOT] if one_hot else []), *notes]
+        notes = [*joined.notes, *column_notes(getattr(model, "intake_", [])), *([_ONE_HOT] if one_hot else []), *notes]
         assessment = _assess(joined, model, assess, verbose=0 if silent or not err.is_terminal else 1)
         with _status("writing", silent=silent), limit_threads(jobs):
             findings = _write_results(folder, model, joined.sample_ids, notes, assessment)
