@@ -270,7 +270,7 @@ def announce_compilation(*, silent: bool) -> None:
     cached = Path(dispatcher.stats.cache_path).glob("rows.*.nbi")
     newest = max((path.stat().st_mtime for path in cached), default=0.0)
     if newest < Path(rows.__file__).stat().st_mtime:
-        err.print("compiling, once, about 20 s ...", style="dim")
+        err.print(Text("compiling, once, about 20 s ...", style="dim"))
 
 
 @contextmanager

@@ -223,15 +223,15 @@ def column_notes(records: Sequence[Any]) -> list[str]:
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"a": ["1,5", "2,5"], "b": ["3,5", "4,5"]})
     >>> column_notes(encode_frame(frame, view="clinic").records)
-    ["clinic: columns 'a', 'b': is text and was read as numbers with a decimal comma."]
+    ["clinic: columns 'a', 'b': each of 2 is text and was read as numbers with a decimal comma."]
     """
     same: dict[tuple[str, str], list[str]] = {}
     for record in records:
         same.setdefault((record.view, record.message), []).append(record.name)
     told = []
     for (view, message), names in same.items():
-        count = f" ({len(names)})" if len(names) > 5 else ""
-        told.append(f"{view}: column{'s' if len(names) > 1 else ''} {some(names)}{count}: {message}")
+        listed = f"column {names[0]!r}" if len(names) == 1 else f"columns {some(names)}: each of {len(names)}"
+        told.append(f"{view}: {listed} {message}")
     return told
 
 
