@@ -691,7 +691,7 @@ class EMVC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphOptions):
             settings = replace(self._settings(scaled.n_samples, WIDTH), scale=None, false_alarms=None)
             return prepare(scaled, settings).rows
 
-        return look_for_structure(views, describe, scale=self.scale)
+        return look_for_structure(views, describe, scale=self.scale, verbose=self.verbose)
 
     def _rows(self, views: Views, n_clusters: int) -> Rows:
         """Return the samples that take part, with graphs that are as wide as is right for a number of clusters."""
