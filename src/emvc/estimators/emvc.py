@@ -152,7 +152,7 @@ class EMVC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphOptions):
         Threads; None means as many as BLAS would use, which environment variables and ``threadpoolctl`` limit; -1 means
         all cores. Labels do not depend on it.
     verbose : int, default=0
-        Show a progress bar with gap and rank.
+        Show progress: of the choice of the number of clusters, and of a solver with gap and rank.
 
     Attributes
     ----------
