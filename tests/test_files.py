@@ -217,7 +217,7 @@ def test_mudata_in_and_out(mdata, blobs, tmp_path):
     by_name = dict(zip(joined.sample_ids, again.labels_, strict=True))
     assert len({(by_name[name], label) for name, label in zip(mdata.obs_names, model.labels_, strict=True)}) == 3
     unnamed = EMVC(3, random_state=0, n_jobs=1).fit([view[:50] for view in blobs[0]])
-    with pytest.raises(ValueError, match="The model has 50 samples, the MuData 60 observations"):
+    with pytest.raises(ValueError, match="The model has 50 samples, the data 60 observations"):
         to_mudata(unnamed, mdata)
 
 

@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     )
     from emvc.experiments.board.run import board
     from emvc.files import read_views
+    from emvc.intake.splitter import ViewSplitter
     from emvc.out_of_core import open_views
     from emvc.persistence import load
-    from emvc.results import to_mudata
+    from emvc.results import to_anndata, to_mudata
     from emvc.selection import select
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "CoRegularized",
     "FeatureConcatenation",
     "KernelAddition",
+    "ViewSplitter",
     "__version__",
     "assess",
     "board",
@@ -62,6 +64,7 @@ __all__ = [
     "read_views",
     "report",
     "select",
+    "to_anndata",
     "to_mudata",
 ]
 
@@ -71,12 +74,14 @@ _ESTIMATORS = (
 )
 _MODULES = ("datasets", "metrics", "plot", "report")
 _FUNCTIONS = {
+    "ViewSplitter": "intake.splitter",
     "assess": "assessment",
     "board": "experiments.board.run",
     "load": "persistence",
     "open_views": "out_of_core",
     "read_views": "files",
     "select": "selection",
+    "to_anndata": "results",
     "to_mudata": "results",
 }
 

@@ -169,8 +169,9 @@ def advise(views: Sequence[FileView]) -> Advice | None:
         ways = sorted((way for way in ways if any(way)), key=lambda way: (len(way[0]) == len(named), way[1]))
         if ways:
             turned, loosely = ways[0]
-            return Advice(turned, loosely, _examples(with_rows) if loosely and not turned else None)
-    examples = _examples(with_rows)
+            ids = [view.columns if view.name in turned else view.ids for view in named]
+            return Advice(turned, loosely, _examples(ids) if loosely else None)
+    examples = _examples([view.ids for view in with_rows])
     gains = worst_share(with_rows, loose) > worst_share(with_rows)
     return Advice((), True, examples) if examples and gains else None
 
@@ -194,15 +195,15 @@ def _turned(views: Sequence[FileView], key: Key) -> tuple[str, ...] | None:
     return best
 
 
-def _examples(views: Sequence[FileView]) -> tuple[str, str] | None:
-    """Return two ids that differ only in what `loose` ignores."""
+def _examples(ids: Sequence[Sequence[str] | None]) -> tuple[str, str] | None:
+    """Return two ids of different views that differ only in what `loose` ignores."""
     spelling: dict[str, str] = {}
-    known = {name for view in views for name in view.ids or ()}
-    for view in views:
-        for name in view.ids or ():
-            other = spelling.setdefault(loose(name), name)
-            if other != name and len(known) > len(set(map(loose, known))):
+    for names in ids:
+        for name in names or ():
+            other = spelling.get(loose(name), name)
+            if other != name:
                 return other, name
+        spelling |= {loose(name): name for name in names or () if loose(name) not in spelling}
     return None
 
 

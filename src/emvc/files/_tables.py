@@ -115,12 +115,12 @@ def _turned(frame: Any, name: str, source: str, owner: str | None, *, how: str, 
     first = str(frame.columns[0])
     if owner is None and (is_id_name(first) or frame[first].dtype.kind not in "iufb"):
         owner = first
-    if owner and owner not in frame.columns:
+    if owner is not None and owner not in frame.columns:
         raise ValueError(
             f"{source} has no column {owner!r} for the names of the features; it has {some(frame.columns)}."
         )
-    features = as_ids(frame[owner]) if owner else [str(i) for i in range(len(frame))]
-    cells = frame.drop(columns=[owner]) if owner else frame
+    features = as_ids(frame[owner]) if owner is not None else [str(i) for i in range(len(frame))]
+    cells = frame.drop(columns=[owner]) if owner is not None else frame
     about = [column for column in cells.columns if not _has_numbers(cells[column])]
     told = [f"{name}: features x samples in the file, transposed as asked for."]
     if about:

@@ -137,6 +137,17 @@ class Encoded:
 class Coding:
     """Names of the columns of a table, and rules for those that are not plainly numeric.
 
+    Attributes
+    ----------
+    view : str
+        Name of the view.
+    names : tuple of str
+        Columns of the table.
+    rules : dict
+        By column, how those become numbers that are not plainly numeric.
+    named : bool
+        Whether the columns have names instead of a mere count.
+
     Examples
     --------
     >>> import pandas as pd
@@ -149,6 +160,12 @@ class Coding:
     view: str
     names: tuple[str, ...]
     rules: Mapping[str, Rule]
+    named: bool = True
+
+    @classmethod
+    def plain(cls, frame: pd.DataFrame, view: str) -> Self:
+        """Return the coding of a table whose columns are all plainly numeric."""
+        return cls(view, column_names(frame), {}, is_named(frame))
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -164,11 +181,8 @@ class Coding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the coding as what JSON knows."""
-        return {
-            "view": self.view,
-            "names": list(self.names),
-            "rules": {k: dataclasses.asdict(r) for k, r in self.rules.items()},
-        }
+        rules = {name: dataclasses.asdict(rule) for name, rule in self.rules.items()}
+        return {"view": self.view, "names": list(self.names), "rules": rules, "named": self.named}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
@@ -177,7 +191,7 @@ class Coding:
         for name, fields in content["rules"].items():
             known: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in fields.items()}
             rules[str(name)] = Rule(**known)
-        return cls(str(content["view"]), tuple(map(str, content["names"])), rules)
+        return cls(str(content["view"]), tuple(map(str, content["names"])), rules, bool(content["named"]))
 
     def apply(self, frame: pd.DataFrame) -> Encoded:
         """Encode new rows; columns may be in any order, and those that are not used may be absent.
@@ -187,23 +201,30 @@ class Coding:
         ValueError
             If a column is missing or unknown.
         """
-        named = dict(zip(column_names(frame), range(frame.shape[1]), strict=True))
-        self._check_names(named)
+        given = column_names(frame)
+        if self._counts_only(frame, given):
+            given = self.names
+        places = dict(zip(given, range(frame.shape[1]), strict=True))
+        self._check_names(places)
         values = np.empty((len(frame), len(self.columns)))
         records: list[ColumnRecord] = []
         start = 0
         for names, rule in self._parts():
             if rule is None:
-                width = len(names)
-                values[:, start : start + width] = self._plain(frame, [named[name] for name in names], names, records)
+                found = self._plain(frame, [places[name] for name in names], names, records)
+            elif rule.kind == "dropped":
+                continue
             else:
-                (name,) = names
-                width = len(rule.names(name))
-                if rule.kind != "dropped":
-                    values[:, start : start + width], odd = rule.apply(frame.iloc[:, named[name]])
-                    records.extend(self._about(name, rule, odd))
-            start += width
+                found, odd = rule.apply(frame.iloc[:, places[names[0]]])
+                records.extend(self._about(names[0], rule, odd))
+            values[:, start : start + found.shape[1]] = found
+            start += found.shape[1]
         return Encoded(values, self.columns, tuple(records), self, self.dropped)
+
+    def _counts_only(self, frame: pd.DataFrame, names: Sequence[str]) -> bool:
+        """Tell whether columns can only be told by their places, since here or in the fit they have no names."""
+        unnamed = not (self.named and is_named(frame))
+        return unnamed and len(names) == len(self.names) and set(names) != set(self.names)
 
     def _parts(self) -> Iterator[tuple[list[str], Rule | None]]:
         """Yield runs of plainly numeric columns, and the others one by one."""
@@ -269,6 +290,12 @@ def tidy(cells: pd.Series) -> pd.Series:
 def shorten(values: Sequence[str]) -> str:
     """Return the first few of several values, in quotes."""
     return ", ".join(map(repr, values[:_MOST_NAMED])) + (", ..." if len(values) > _MOST_NAMED else "")
+
+
+def is_named(frame: pd.DataFrame) -> bool:
+    """Tell whether the columns of a table have names instead of a mere count."""
+    columns = frame.columns
+    return not (isinstance(columns, pd.RangeIndex) and columns.start == 0 and columns.step == 1)
 
 
 def column_names(frame: pd.DataFrame) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +13,7 @@ import pandas as pd
 from pandas.api import types
 
 from emvc._array import BoolArray, FloatArray
-from emvc.intake._coding import Coding, ColumnRecord, Encoded, Kind, Rule, column_names, shorten, tidy
+from emvc.intake._coding import Coding, ColumnRecord, Encoded, Kind, Rule, column_names, is_named, shorten, tidy
 from emvc.intake._text import PLAIN, Style, matching_dates, matching_styles, split_cells, texts_of
 
 MOST_CATEGORIES = 20
@@ -105,7 +105,7 @@ def encode_frame(frame: pd.DataFrame, *, view: str, source: str = "", decimal: s
     frame = pd.DataFrame(frame)
     names = column_names(frame)
     findings = _look_at_text(frame, names, decimal)
-    coding = Coding(view, names, {name: found.rule for name, found in findings.items()})
+    coding = Coding(view, names, {name: found.rule for name, found in findings.items()}, is_named(frame))
     encoded = coding.apply(frame)
     later = _look_at_numbers(encoded.values, encoded.columns, coding)
     dropped = {name: found.rule for name, found in later.items() if found.action == "dropped"}
@@ -115,7 +115,7 @@ def encode_frame(frame: pd.DataFrame, *, view: str, source: str = "", decimal: s
     values = encoded.values
     if dropped:
         values = values[:, [name not in dropped for name in encoded.columns]]
-        coding = Coding(view, names, {**coding.rules, **dropped})
+        coding = replace(coding, rules={**coding.rules, **dropped})
     findings |= later
     records = tuple(ColumnRecord(view, n, *_told(findings[n])) for n in names if n in findings)
     if names and not coding.columns:
