@@ -396,3 +396,18 @@ def test_structure_score_is_the_modularity_of_the_views():
     assert structure_score(without, np.where(np.arange(30) == 20, -1, truth), n_neighbors=3) > 0.4
     with pytest.raises(ValueError, match=r"30 samples, but labels has the shape \(29,\)"):
         structure_score(views, truth[1:])
+
+
+# ---- cells ----
+
+
+def test_cells_without_a_value_are_data_that_is_not_there(clinic, frames, blobs, rng):
+    views = {"clinic": clinic, "gene": frames["gene"].mask(rng.random((60, 4)) < 0.1)}
+    views["clinic"] = clinic.assign(
+        dose=clinic["dose"].where(rng.random(60) < 0.9, "NA"), stage=clinic["stage"].mask(rng.random(60) < 0.1)
+    )
+    model = fit(views)
+    np.testing.assert_array_equal(model.labels_, blobs[1])
+    assert (model.missing_cells_ > 0.02).all()
+    np.testing.assert_array_equal(model.predict(views), model.labels_)
+    assert structure_score(views, model.labels_) > 0.3

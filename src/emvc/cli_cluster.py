@@ -138,7 +138,9 @@ Transpose = Annotated[
 MatchIds = Annotated[
     str,
     typer.Option(
-        metavar="exact|loose", callback=_check_match, help="loose: ids may differ in case, '.', '-', '_' and blanks."
+        metavar="exact|loose",
+        callback=_check_match,
+        help="loose: ids may differ in case, '.', '-', '_', blanks and leading zeros.",
     ),
 ]
 ConfigFile = Annotated[

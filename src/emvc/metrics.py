@@ -150,7 +150,7 @@ def structure_score(views: Any, labels: Any, *, n_neighbors: int = 10) -> float:
     (0.76, 0.43)
     """
     n_neighbors = check_integer(n_neighbors, "n_neighbors", least=1)
-    checked = check_views(views, allow_missing=True, caller="structure_score")
+    checked = check_views(views, allow_missing=True, allow_gaps=True, caller="structure_score")
     found = np.asarray(labels)
     if found.shape != (checked.n_samples,):
         raise ValueError(f"The views have {checked.n_samples} samples, but labels has the shape {found.shape}.")

@@ -391,6 +391,17 @@ class EMVC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphOptions):
         with limit_threads(self.n_jobs):
             return describe_new(self, checked)
 
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Choose what `transform` returns.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"}, optional
+            An array, or a DataFrame with the columns ``emvc0``, ``emvc1``, ...; None leaves it as it is.
+        """
+        found: Self = super().set_output(transform=transform)
+        return found
+
     @property
     def _n_features_out(self) -> int:
         """Number of columns of what `transform` returns, for scikit-learn."""

@@ -20,14 +20,15 @@ Key = Callable[[str], str]
 
 
 def loose(name: str) -> str:
-    """Return an id without what people write differently: case, '.', '-', '_' and blanks.
+    """Return an id without what people or programs write differently: case, '.', '-', '_', blanks, leading zeros.
 
     Examples
     --------
-    >>> loose("TCGA-01.a "), loose("tcga_01_A")
-    ('tcga01a', 'tcga01a')
+    >>> loose("TCGA-01.a "), loose("tcga_01_A"), loose("007")
+    ('tcga01a', 'tcga01a', '7')
     """
-    return re.sub(r"[\s._-]+", "", name).casefold()
+    plain = re.sub(r"[\s._-]+", "", name).casefold()
+    return plain.lstrip("0") or "0" if plain.isdigit() else plain
 
 
 def exact(name: str) -> str:
@@ -55,7 +56,7 @@ class Advice:
         if self.loose:
             like = " and ".join(map(repr, self.examples)) if self.examples else ""
             told.append(
-                "Ids agree if case, '.', '-', '_' and blanks do not count"
+                "Ids agree if case, '.', '-', '_', blanks and leading zeros do not count"
                 + (f" ({like})" if like else "")
                 + ": use --match-ids loose (match_ids='loose' in Python)."
             )
@@ -120,7 +121,9 @@ def worst_share(views: Sequence[FileView], key: Key = exact) -> float:
 def without_counters(views: Sequence[FileView]) -> list[FileView]:
     """Forget ids that only number the rows where other files have other ids, or number them differently."""
     counted = {
-        i for i, view in enumerate(views) if is_counter(view.ids) and is_row_name(view.id_column or "no row name")
+        i
+        for i, view in enumerate(views)
+        if is_counter(view.ids) and is_row_name("id" if view.id_column is None else view.id_column)
     }
     others = [set(view.ids or ()) for i, view in enumerate(views) if i not in counted and view.ids is not None]
     first = {views[i].ids[0] for i in counted for ids in [views[i].ids] if ids}  # type: ignore[index]

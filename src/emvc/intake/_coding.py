@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import pandas as pd
 from pandas.api import types
 
 from emvc._array import FloatArray
-from emvc.intake._text import PLAIN, Style, days, read_dates, read_numbers, split_cells, texts_of
+from emvc.intake._text import PLAIN, STYLES, Style, days, read_dates, read_numbers, split_cells, texts_of
 
 Kind = Literal["number", "date", "binary", "ordered", "category", "dropped"]
 _MOST_NAMED = 3
@@ -60,8 +60,8 @@ class Rule:
         Values that are known, folded to lower case.
     labels : tuple of str
         The same as they were written.
-    style : tuple of two str
-        How numbers are written.
+    style : tuple of three str
+        How numbers are written: sign of decimals, sign between thousands, unit.
     format : str
         How dates are written.
     """
@@ -69,8 +69,19 @@ class Rule:
     kind: Kind
     values: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
-    style: tuple[str, str] = PLAIN
+    style: tuple[str, str, str] = PLAIN
     format: str = ""
+
+    def __post_init__(self) -> None:
+        texts = (*self.values, *self.labels, *self.style, self.format)
+        fits = (
+            self.kind in get_args(Kind)
+            and len(self.style) == 3
+            and Style(*self.style[:2]) in STYLES
+            and len(self.values) == len(self.labels)
+        )
+        if not fits or not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"this is no rule for a column: {self!r}.")
 
     def names(self, column: str) -> tuple[str, ...]:
         """Return the names of the columns that a column becomes."""
@@ -90,7 +101,7 @@ class Rule:
             plain, texts = split_cells(cells)
             values = np.where(plain.notna(), plain, read_numbers(texts, Style(*self.style)))
         else:
-            texts = texts_of(cells)
+            texts = texts_of(cells, self.values)
             values = self._read(texts)
         here = texts.notna().to_numpy()
         odd = texts[here & np.isnan(values)]
@@ -161,6 +172,13 @@ class Coding:
     names: tuple[str, ...]
     rules: Mapping[str, Rule]
     named: bool = True
+
+    def __post_init__(self) -> None:
+        names = set(self.names)
+        if len(names) < len(self.names) or not all(isinstance(rule, Rule) for rule in self.rules.values()):
+            raise ValueError(f"the coding of view {self.view!r} has a column twice, or something else than rules.")
+        if not names >= self.rules.keys():
+            raise ValueError(f"the coding of view {self.view!r} has a rule for a column that the table does not have.")
 
     @classmethod
     def plain(cls, frame: pd.DataFrame, view: str) -> Self:
@@ -261,12 +279,10 @@ class Coding:
         for what, columns in (("missing", missing), ("unknown", unknown)):
             if columns:
                 more = f" and {len(columns) - 1} more columns are" if len(columns) > 1 else " is"
-                first = ", ".join(map(repr, self.names[:_MOST_NAMED])) + (
-                    ", ..." if len(self.names) > _MOST_NAMED else ""
-                )
-                raise ValueError(
-                    f"view {self.view!r}: column {columns[0]!r}{more} {what}; the fit had {len(self.names)}: {first}."
-                )
+                first = ", ".join(map(repr, self.names[:_MOST_NAMED]))
+                rest = ", ..." if len(self.names) > _MOST_NAMED else "."
+                known = f"the fit had {len(self.names)}: {first}{rest}"
+                raise ValueError(f"view {self.view!r}: column {columns[0]!r}{more} {what}; {known}")
 
     def _about(self, name: str, rule: Rule, odd: Sequence[str]) -> Iterator[ColumnRecord]:
         if not odd:
@@ -282,6 +298,8 @@ class Coding:
 
 def tidy(cells: pd.Series) -> pd.Series:
     """Return a column of Python or Arrow objects as numbers, truth values or times if that is what they all are."""
+    if isinstance(cells.dtype, pd.PeriodDtype):
+        return cells.dt.to_timestamp()
     if isinstance(cells.dtype, pd.ArrowDtype) and not types.is_numeric_dtype(cells.dtype):
         cells = cells.astype(object)
     return cells.infer_objects() if cells.dtype == object else cells
