@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         KernelAddition,
     )
     from emvc.experiments.board.run import board
+    from emvc.explanation import explain
     from emvc.files import read_views
     from emvc.out_of_core import open_views
     from emvc.persistence import load
@@ -55,6 +56,7 @@ __all__ = [
     "assess",
     "board",
     "datasets",
+    "explain",
     "load",
     "metrics",
     "open_views",
@@ -73,6 +75,7 @@ _MODULES = ("datasets", "metrics", "plot", "report")
 _FUNCTIONS = {
     "assess": "assessment",
     "board": "experiments.board.run",
+    "explain": "explanation",
     "load": "persistence",
     "open_views": "out_of_core",
     "read_views": "files",
