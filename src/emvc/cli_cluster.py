@@ -21,10 +21,12 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from emvc import cli_explain
+
 out = Console()
 err = Console(stderr=True)
 
-FILES = ("labels.csv", "report.html", "model.emvc")
+FILES = ("labels.csv", "report.html", "model.emvc", *cli_explain.FILES)
 """What `emvc cluster` writes."""
 
 _MOST_ASSESSED = 3000  # samples; more are assessed if asked for
@@ -128,6 +130,19 @@ def cluster(
             help="Test for structure and stability by repeated fits; by default for up to 3,000 samples in memory.",
         ),
     ] = None,
+    annotate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Table about the samples, not used for clustering: compared with the clusters."
+        ),
+    ] = None,
+    split: Annotated[
+        bool,
+        typer.Option("--split", help="Valid p-values of markers: each view is tested against the others' clusters."),
+    ] = False,
+    name_clusters: Annotated[
+        bool, typer.Option("--name-clusters", help="Name clusters after their strongest annotation.")
+    ] = False,
     jobs: Annotated[int | None, typer.Option(help="Threads; as many as the libraries like by default.")] = None,
     device: Annotated[str, typer.Option(callback=_check_device, help="Where to compute.")] = "cpu",
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier result.")] = False,
@@ -157,8 +172,12 @@ def cluster(
         notes = [*joined.notes, *notes]
         assessment = _assess(joined, model, assess, verbose=0 if silent or not err.is_terminal else 1)
         with _status("writing", silent=silent), limit_threads(jobs):
-            findings = _write_results(folder, model, joined.sample_ids, notes, assessment)
+            explained = cli_explain.explain_clusters(joined, model, annotate, split=split, assessment=assessment)
+            findings = _write_results(
+                folder, model, joined.sample_ids, notes, assessment, explained, name_clusters=name_clusters
+            )
     summary = _summarize(model, output, notes, findings, time.perf_counter() - started)
+    summary["explanation"] = cli_explain.explanation_lines(explained)
     if as_json:
         typer.echo(json.dumps(summary))
     elif not quiet:
@@ -267,7 +286,14 @@ def _assess(joined: Any, model: Any, wanted: bool | None, *, verbose: int) -> An
 
 
 def _write_results(
-    folder: Path, model: Any, sample_ids: Sequence[str], notes: Sequence[str], assessment: Any
+    folder: Path,
+    model: Any,
+    sample_ids: Sequence[str],
+    notes: Sequence[str],
+    assessment: Any,
+    explained: Any,
+    *,
+    name_clusters: bool,
 ) -> list[dict[str, Any]]:
     """Write all files; return what was found."""
     from emvc import report
@@ -278,8 +304,16 @@ def _write_results(
     model.save(folder / "model.emvc")
     title = f"Clusters of {len(sample_ids)} samples in {', '.join(model.view_names_)}"
     report.write_report(
-        model, folder / "report.html", sample_ids=sample_ids, title=title, join_notes=notes, assessment=assessment
+        model,
+        folder / "report.html",
+        sample_ids=sample_ids,
+        title=title,
+        join_notes=notes,
+        assessment=assessment,
+        explanation=explained,
+        name_clusters=name_clusters,
     )
+    report.write_files(folder, cli_explain.explanation_files(model, explained, assessment))
     return [finding.as_dict() for finding in findings]
 
 
@@ -314,7 +348,7 @@ def _summarize(
 ) -> dict[str, Any]:
     return {
         "output": str(output),
-        "files": {name: str(output / name) for name in FILES},
+        "files": {name: str(output / name) for name in FILES if (output / name).exists()},
         "n_samples": len(model.labels_),
         "n_clusters": int(model.n_clusters_),
         "cluster_sizes": [int((model.labels_ == c).sum()) for c in range(model.n_clusters_)],
@@ -345,6 +379,8 @@ def _print_summary(summary: dict[str, Any]) -> None:
     for view in summary["views"]:
         table.add_row(escape(view["name"]), f"{view['error']:.2f}", f"{view['weight']:.2f}", str(view["condemned"]))
     out.print(table)
+    for line in summary["explanation"]:
+        out.print(Text(line), soft_wrap=True)
     for note in summary["notes"]:
         out.print(Text(f"note: {note}"), soft_wrap=True)
     out.print(Text(f"Labels, report and model are in {summary['output']}."), soft_wrap=True)
