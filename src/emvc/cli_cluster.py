@@ -388,16 +388,23 @@ def _print_summary(summary: dict[str, Any]) -> None:
 
 def write_report(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that 'emvc cluster' has written.")],
+    other: Annotated[
+        Path | None, typer.Argument(metavar="[OTHER]", help="Another model: compare the two, see who moved.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file; beside the model by default.")
     ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
 ) -> None:
-    """Write the report of a saved model."""
+    """Write the report of a saved model, or a comparison of two."""
     with guarded(debug=debug):
         from emvc import report
         from emvc.persistence import load
 
+        if other is not None:
+            path = cli_explain.write_comparison(model, other, output)
+            out.print(Text(f"Comparison: {path}"), soft_wrap=True)
+            return
         fitted = load(model)
         if not hasattr(fitted, "sample_errors_"):
             raise ValueError(f"{model} is a {type(fitted).__name__}; there are reports about EMVC only.")

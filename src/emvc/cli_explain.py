@@ -56,3 +56,20 @@ def explanation_lines(explanation: Any) -> list[str]:
             f"({finding.association.test}, FDR {finding.fdr:.1e})"
         )
     return lines
+
+
+def write_comparison(first: Path, second: Path, output: Path | None) -> Path:
+    """Write the page that compares two saved models, given as files or as folders of results; return its path."""
+    from emvc import report
+    from emvc.persistence import load
+
+    paths = [path / "model.emvc" if path.is_dir() else path for path in (first, second)]
+    # Folders tell runs apart, whose files have the same name.
+    names = [str(path.parent.name if paths[0].name == paths[1].name else path.name) for path in paths]
+    models = [load(path) for path in paths]
+    target = output or paths[1].with_name("comparison.html")
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder, not a file.")
+    page = report.render_comparison(models[0], models[1], names=(names[0] or "first", names[1] or "second"))
+    report.write_files(target.parent, {target.name: page.encode()})
+    return target

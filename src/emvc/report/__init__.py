@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from emvc import plot
+from emvc.report._compare import render_comparison
 from emvc.report._content import describe
 from emvc.report._page import render_page
 
-__all__ = ["describe", "draw_figures", "render_report", "write_files", "write_report"]
+__all__ = ["describe", "draw_figures", "render_comparison", "render_report", "write_files", "write_report"]
 
 FIGURES = {
     "embedding": plot.embedding,
