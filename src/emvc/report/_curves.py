@@ -10,7 +10,7 @@ from emvc.report._charts import round_ticks
 
 _WIDTH, _HEIGHT = 440, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 12, 12, 40
-_FLOW_WIDTH, _FLOW_HEIGHT, _GAP, _MARGIN, _BLOCK = 560.0, 320.0, 14.0, 140.0, 14.0
+_FLOW_WIDTH, _FLOW_HEIGHT, _GAP, _MARGIN, _BLOCK = 420.0, 320.0, 14.0, 124.0, 12.0
 _LONGEST = 16  # of a name beside a block
 
 
@@ -75,7 +75,9 @@ def flow_chart(table: Sequence[Sequence[int]], left: Sequence[str], right: Seque
     gaps = _GAP * (max(map(len, sizes)) - 1)
     scale = max(_FLOW_HEIGHT - gaps, 40.0) / max(sum(sizes[0]), 1)
     starts = _stack(sizes[0], scale), _stack(sizes[1], scale)
-    height = max(start + size * scale for side in (0, 1) for start, size in zip(starts[side], sizes[side], strict=True))
+    height = 8.0 + max(
+        start + size * scale for side in (0, 1) for start, size in zip(starts[side], sizes[side], strict=True)
+    )
     parts = [
         f'<svg class="chart" viewBox="0 0 {_FLOW_WIDTH:g} {height:.0f}" role="img" aria-label="Clusters of both runs; '
         'the table says the same in numbers">'

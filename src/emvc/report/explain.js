@@ -42,8 +42,9 @@ for (const button of document.querySelectorAll("button[data-rename]")) {
       button.focus();
     };
     input.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") close(true);
-      if (event.key === "Escape") close(false);
+      if (event.key !== "Enter" && event.key !== "Escape") return;
+      event.preventDefault(); // or the key would press the button that comes back
+      close(event.key === "Enter");
     });
     input.addEventListener("blur", () => close(true));
     button.replaceWith(input);
