@@ -10,7 +10,7 @@ import pytest
 
 import emvc
 
-OPTIONAL = ["torch", "cupy", "dask", "distributed", "zarr", "h5py", "plotly", "pandas", "pyarrow", "mudata", "cvxpy"]
+OPTIONAL = ["torch", "cupy", "dask", "distributed", "zarr", "h5py", "plotly", "pyarrow", "mudata", "cvxpy"]
 ROOT = Path(__file__).parents[1]
 
 
@@ -45,11 +45,11 @@ def test_plain_import_defers_the_slow_libraries():
     code = "import emvc, sys, json; print(json.dumps(sorted(m for m in sys.modules if '.' not in m)))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(json.loads(result.stdout))
-    assert not {"numba", "sklearn", "scipy", "matplotlib", "numpy", *OPTIONAL} & loaded
+    assert not {"numba", "sklearn", "scipy", "matplotlib", "numpy", "pandas", *OPTIONAL} & loaded
 
 
 def test_core_dependencies_are_declared():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = {requirement.split(">")[0] for requirement in project["dependencies"]}
     assert not declared & set(OPTIONAL)
-    assert {"numpy", "scipy", "scikit-learn", "numba"} <= declared
+    assert {"numpy", "pandas", "scipy", "scikit-learn", "numba"} <= declared

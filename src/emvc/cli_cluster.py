@@ -1,13 +1,10 @@
-"""The commands for a user's own files: `emvc cluster` and `emvc report`."""
+"""The commands for a user's own files: `emvc cluster` and `emvc report`; see also cli_check and cli_predict."""
 
 from __future__ import annotations
 
 import csv
 import json
 import math
-import os
-import shutil
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from emvc import cli_explain
+from emvc._output import new_results
 
 out = Console()
 err = Console(stderr=True)
@@ -30,6 +28,7 @@ FILES = ("labels.csv", "report.html", "model.emvc", *cli_explain.FILES)
 """What `emvc cluster` writes."""
 
 _MOST_ASSESSED = 3000  # samples; more are assessed if asked for
+_ONE_HOT = "--one-hot has no effect any more: columns of text are recognised and encoded by themselves."
 _INTERRUPTED = 130  # what shells report for Ctrl-C
 _ERRORS = (OSError, ValueError, TypeError, MemoryError, ImportError)
 
@@ -78,6 +77,12 @@ def _check_outliers(value: str) -> str:
     return value
 
 
+def _check_match(value: str) -> str:
+    if value not in ("exact", "loose"):
+        raise typer.BadParameter(f"{value!r} is neither 'exact' nor 'loose'.")
+    return value
+
+
 def _check_device(value: str) -> str:
     if value != "cpu":
         raise typer.BadParameter(f"{value!r} is not available; only 'cpu' is.")
@@ -88,29 +93,110 @@ _count = _number_or_auto(int, "an integer")
 _weight = _number_or_auto(float, "a number")
 
 
+def use_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Take the options of a command from a file in TOML, where the command line does not give them."""
+    if path is None or context.resilient_parsing:
+        return path
+    from emvc.files import read_config
+
+    with guarded(debug=False):
+        config = read_config(path)
+        known = {parameter.name for parameter in context.command.params} - {"config", "views"}
+        unknown = sorted(set(config.options) - {str(name) for name in known})
+        if unknown:
+            raise ValueError(f"{path.name}: 'emvc {context.info_name}' has no option {unknown[0]!r}.")
+        output = config.options.get("output")
+        if isinstance(output, str):
+            config.options["output"] = str(path.parent / output)
+    context.default_map = {**config.options, **({"views": config.paths} if config.paths else {})}
+    return path
+
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="VIEW...",
+        help="Files with one view each: tables (.csv, .tsv, .txt, also .gz; .xlsx, .parquet) or arrays (.npy, .npz, "
+        ".mat, .h5ad, .h5mu, .h5, .hdf5, .zarr). FILE::NAME is one sheet or array of a file, NAME=FILE names the view.",
+        show_default=False,
+    ),
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of the sample ids, which say which rows of different files are the same; found out by default."
+    ),
+]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header", help="Whether text files start with the names of columns; found out by default."
+    ),
+]
+Transpose = Annotated[
+    list[str] | None,
+    typer.Option(metavar="VIEW", help="A view with features in rows and samples in columns; repeatable."),
+]
+MatchIds = Annotated[
+    str,
+    typer.Option(
+        metavar="exact|loose", callback=_check_match, help="loose: ids may differ in case, '.', '-', '_' and blanks."
+    ),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        callback=use_config,
+        is_eager=True,
+        help="Files, how to read each, and options of this command, in TOML; 'emvc check --write-config' writes one.",
+    ),
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
+
+
+def reading(config: Path | None, files: Sequence[str], **options: Any) -> dict[str, Any]:
+    """Return options for `emvc.files.read_views`, with what a config says about the files."""
+    from emvc.files import read_config
+
+    each = read_config(config).each if config is not None else {}
+    given = {one.rpartition("=")[2] for one in files} | set(files)
+    options["transpose"] = options.get("transpose") or ()
+    return {**options, "options": {path: how for path, how in each.items() if path in given}}
+
+
 def cluster(
-    views: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="VIEW...",
-            help="Files: .csv, .tsv, .npz, .npy, .mat, .parquet, .h5mu, .h5, .hdf5, .zarr; FILE.h5::NAME is one array.",
+    views: Files,
+    clusters: Annotated[
+        Any,
+        typer.Option(
+            "--clusters", "-k", parser=_count, metavar="K|auto", help="How many clusters; auto chooses, and may say 1."
         ),
     ],
-    clusters: Annotated[Any, typer.Option("--clusters", "-k", parser=_count, metavar="K|auto", help="How many.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path("emvc-result"),
-    id_column: Annotated[str | None, typer.Option(help="Column of the sample ids.")] = None,
-    header: Annotated[
-        bool | None, typer.Option("--header/--no-header", help="Whether text files have one; found out by default.")
-    ] = None,
-    one_hot: Annotated[
-        bool, typer.Option("--one-hot", help="Encode columns of text instead of refusing them.")
-    ] = False,
-    beta: Annotated[Any, typer.Option(parser=_weight, metavar="NUMBER|auto", help="Weight of sample errors.")] = "auto",
-    lam: Annotated[Any, typer.Option(parser=_weight, metavar="NUMBER|auto", help="Weight of state errors.")] = "auto",
+    config: ConfigFile = None,
+    id_column: IdColumn = None,
+    header: Header = None,
+    transpose: Transpose = None,
+    match_ids: MatchIds = "exact",
+    one_hot: Annotated[bool, typer.Option("--one-hot", hidden=True, help="Without effect.")] = False,
+    beta: Annotated[
+        Any,
+        typer.Option(
+            parser=_weight, metavar="NUMBER|auto", help="Weight of errors of whole samples in the model of the paper."
+        ),
+    ] = "auto",
+    lam: Annotated[
+        Any, typer.Option(parser=_weight, metavar="NUMBER|auto", help="Weight of its errors of single states.")
+    ] = "auto",
     tol: Annotated[float, typer.Option(min=1e-12, help="Relative duality gap at which the solver stops.")] = 1e-3,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of k-means.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all that is random: same seed, same labels.")] = 0,
     outliers: Annotated[
-        str, typer.Option(callback=_check_outliers, help="'assign' them to clusters, or 'label' them -1.")
+        str,
+        typer.Option(
+            callback=_check_outliers,
+            help="What samples get whose views are all wrong: 'assign' a cluster or 'label' -1.",
+        ),
     ] = "assign",
     landmarks: Annotated[
         int | None,
@@ -148,15 +234,20 @@ def cluster(
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier result.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
+    debug: Debug = False,
 ) -> None:
-    """Cluster samples from files, one or several views, and write labels, a report and the model."""
+    """Cluster samples from files, and write labels, a report and the model.
+
+    A view is one table about the samples: genes in one file, proteins in another, images in a third. Samples are rows,
+    matched by their ids; a sample may be missing in some views. Files are read as they are: what was guessed is said,
+    and 'emvc check VIEW...' says it before anything is computed. New samples get clusters by 'emvc predict'.
+    """
     del device
     options = {"beta": beta, "lam": lam, "tol": tol, "random_state": seed, "outliers": outliers, "n_jobs": jobs}
     if landmarks is not None:
         options["n_landmarks"] = landmarks
     started = time.perf_counter()
-    with guarded(debug=debug), _new_folder(output, force=force) as folder:
+    with guarded(debug=debug), new_results(output, FILES, force=force) as folder:
         from emvc.estimators._base import limit_threads
         from emvc.files import read_views
         from emvc.method.landmarks import rows_per_block
@@ -165,11 +256,13 @@ def cluster(
         chunks = None if landmarks is None else rows_per_block(landmarks)
         if scheduler is not None and landmarks is None:
             raise ValueError("--scheduler needs --landmarks: only these are distributed.")
+        how = reading(config, views, id_column=id_column, header=header, transpose=transpose, match_ids=match_ids)
         with _status("reading", silent=silent):
-            joined = read_views(views, id_column=id_column, header=header, one_hot=one_hot, chunks=chunks)
+            joined = read_views(views, chunks=chunks, **how)
+        announce_compilation(silent=silent)
         with _connected(scheduler, joined):
             model, notes = _fit(joined, clusters, options, verbose=0 if silent or not err.is_terminal else 1)
-        notes = [*joined.notes, *notes]
+        notes = [*joined.notes, *([_ONE_HOT] if one_hot else []), *notes]
         assessment = _assess(joined, model, assess, verbose=0 if silent or not err.is_terminal else 1)
         with _status("writing", silent=silent), limit_threads(jobs):
             explained = cli_explain.explain_clusters(joined, model, annotate, split=split, assessment=assessment)
@@ -184,6 +277,19 @@ def cluster(
         _print_summary(summary)
 
 
+def announce_compilation(*, silent: bool) -> None:
+    """Say on a terminal that the first use takes longer, if nothing was compiled before."""
+    if silent or not err.is_terminal:
+        return
+    from emvc.kernels import rows
+
+    dispatcher = next(value for value in vars(rows).values() if hasattr(value, "stats"))
+    cached = Path(dispatcher.stats.cache_path).glob("rows.*.nbi")
+    newest = max((path.stat().st_mtime for path in cached), default=0.0)
+    if newest < Path(rows.__file__).stat().st_mtime:
+        err.print("compiling, once, about 20 s ...", style="dim")
+
+
 @contextmanager
 def _status(what: str, *, silent: bool) -> Iterator[None]:
     """Show a spinner on terminals."""
@@ -192,48 +298,6 @@ def _status(what: str, *, silent: bool) -> Iterator[None]:
         return
     with err.status(f"{what} ..."):
         yield
-
-
-@contextmanager
-def _new_folder(target: Path, *, force: bool) -> Iterator[Path]:
-    """Yield a hidden folder beside ``target`` that takes its place at the end, or goes if anything fails."""
-    if target.exists() and not target.is_dir():
-        raise NotADirectoryError(f"{target} exists and is not a folder.")
-    target = target.absolute()
-    there = sorted(entry.name for entry in target.iterdir()) if target.exists() else []
-    if there and not force:
-        raise FileExistsError(f"{target} exists and is not empty; choose another folder, or --force to replace it.")
-    foreign = [name for name in there if name not in FILES]
-    if foreign:
-        raise FileExistsError(f"{target} holds other files ({foreign[0]!r}), which --force does not delete.")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    try:
-        yield folder
-        folder.chmod(0o755)
-        _put_in_place(folder, target)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _put_in_place(folder: Path, target: Path) -> None:
-    """Rename a finished folder; an earlier one steps aside first, comes back if that fails, and is deleted last."""
-    if not target.exists():
-        os.rename(folder, target)
-        return
-    aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    try:
-        os.rename(target, aside / "old")
-        try:
-            os.rename(folder, target)
-        except BaseException:
-            os.rename(aside / "old", target)
-            raise
-    except BaseException:
-        if not (aside / "old").exists():
-            aside.rmdir()
-        raise
-    shutil.rmtree(aside, ignore_errors=True)
 
 
 @contextmanager

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from emvc._containers import require
-
 
 def result_columns(model: Any, prefix: str = "") -> dict[str, Any]:
     """Return label, error by view, and flags of each sample as columns by name.
@@ -30,7 +28,8 @@ def result_columns(model: Any, prefix: str = "") -> dict[str, Any]:
 
 def labels_frame(model: Any) -> Any:
     """Return `result_columns` as a pandas DataFrame, indexed by the names of the samples if the views had any."""
-    pd = require("pandas", "pandas", "labels_frame")
+    import pandas as pd
+
     names = getattr(model, "sample_names_", None)
     return pd.DataFrame(result_columns(model), index=None if names is None else pd.Index(names))
 

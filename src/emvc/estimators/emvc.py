@@ -16,9 +16,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from emvc._array import FloatArray, IntArray
+from emvc._memory import available_memory
 from emvc._validation import (
     Views,
-    available_memory,
     check_choice,
     check_integer,
     check_memory,
@@ -372,7 +372,8 @@ class EMVC(GraphOptions):
             )
         if not hasattr(self, "_training"):
             raise ValueError(
-                "predict needs a fit to arrays; after a fit to Dask arrays the training samples are not kept."
+                "predict needs the training samples, which this model does not have: it was saved with training=False "
+                "or fitted to Dask arrays."
             )
         caller, training = type(self).__name__, self._training
         matched = match_views(views, self.view_names_, single=training.single)
@@ -450,18 +451,20 @@ class EMVC(GraphOptions):
 
     def _curve(self) -> FloatArray:
         """Return what turns shares of links into probabilities, computed when it is asked for."""
-        if not hasattr(self, "_training"):
-            raise AttributeError("Confidence needs a fit to arrays; after one to Dask arrays no samples are kept.")
         if "curve" not in self._found_:
+            if not hasattr(self, "_training"):
+                raise AttributeError("Confidence needs a fit to arrays; after one to Dask arrays no samples are kept.")
             with limit_threads(self.n_jobs):
                 self._found_["curve"] = calibrate(self)
         return self._found_["curve"]
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file that `emvc.load` reads (see `emvc.persistence`)."""
+    def save(self, path: str | os.PathLike[str], *, training: bool = True) -> None:
+        """Write the fitted model to a file that `emvc.load` reads (see `emvc.persistence.save`)."""
         check_is_fitted(self)
         assert len(self.reliability_)  # computed now: the chains that tell it are not saved
-        super().save(path)
+        if not training and hasattr(self, "_training"):
+            self._curve()  # nor can confidence be told without the samples
+        super().save(path, training=training)
 
     @property
     def multipliers_(self) -> FloatArray:

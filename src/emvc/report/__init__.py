@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from emvc import plot
+from emvc._output import write_file
 from emvc.report._compare import render_comparison
 from emvc.report._content import describe
 from emvc.report._page import render_page
@@ -156,12 +156,4 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write files so that each appears whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(content)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, folder / name)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        write_file(folder / name, content)

@@ -17,6 +17,8 @@ from emvc.report._cards import annotation_section, cards_section, marker_section
 from emvc.report._charts import bars, line_chart
 from emvc.report._words import certificate_sentence, list_names, rerun_code, summary_sentences
 
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
+
 
 def render_page(
     content: Mapping[str, Any],
@@ -57,7 +59,7 @@ def fill_page(title: str, sections: Sequence[str], data: Any, scripts: Sequence[
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return Template(_file("page.html")).substitute(
         title=escape(title),
-        policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
+        policy=f"{_POLICY}; script-src 'sha256-{digest}'",
         style=_file("page.css"),
         sections="\n".join(part for part in sections if part),
         data=_json(data),
@@ -339,7 +341,7 @@ def _convergence(content: Mapping[str, Any]) -> str:
     text = ""
     if certificate is not None:
         text = (
-            f"<p>The solver {escape(certificate['status'])} after {certificate['n_iter']} iterations. "
+            f"<p>The solver {escape(certificate['status'])} after {escape(str(certificate['n_iter']))} iterations. "
             f"Certified duality gap at the end: {certificate['gap']:.2g}.</p>"
         )
     return _card("convergence", f"Convergence: {curve['name']}", hint, chart + text)
@@ -353,7 +355,7 @@ def _evidence_parts(content: Mapping[str, Any]) -> list[str]:
         confidence = evidence.get("confidence")
         text = f" Confidence {confidence:.2f} (0: a close second, 1: no rival)." if confidence is not None else ""
         parts.append(
-            f"<h3>Number of clusters</h3><p>{content['n_clusters']} was used.{text}</p>"
+            f"<h3>Number of clusters</h3><p>{escape(str(content['n_clusters']))} was used.{text}</p>"
             + line_chart(
                 [record["n_clusters"] for record in records],
                 [record.get("score", float("nan")) for record in records],
