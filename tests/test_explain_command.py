@@ -114,7 +114,7 @@ def test_two_results_are_compared(folder):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("a,b\n1,2\n", "no column names any of the samples, such as 's0'"), ("", "cannot be read as a table")],
+    [("a,b\n1,2\n", "no column names any of the samples, such as 's0'"), ("", "wrong.csv")],
 )
 def test_annotations_that_belong_to_other_samples_are_refused(folder, tmp_path, text, message):
     (tmp_path / "wrong.csv").write_text(text)

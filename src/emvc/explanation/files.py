@@ -10,14 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from emvc._containers import require
 from emvc._version import __version__
 from emvc.explanation.result import Explanation
+from emvc.files import ReadOptions, read_file
 
 MOST_WRITTEN = 1000
 """Rows of markers.csv for each cluster and view."""
-
-_READERS = {".parquet": "read_parquet", ".xlsx": "read_excel"}
 
 
 def read_annotation_file(path: Path, sample_ids: Sequence[str], *, has_ids: bool) -> Any:
@@ -26,7 +24,7 @@ def read_annotation_file(path: Path, sample_ids: Sequence[str], *, has_ids: bool
     Parameters
     ----------
     path : Path
-        A text file (separator found out), .parquet or .xlsx.
+        A table of any kind that `emvc.read_views` reads.
     sample_ids : sequence of str
         Names of the samples.
     has_ids : bool
@@ -37,26 +35,26 @@ def read_annotation_file(path: Path, sample_ids: Sequence[str], *, has_ids: bool
     ValueError
         If the file cannot be read or no column names the samples.
     """
-    pd = require("pandas", "pandas", f"Reading {path.name}")
-    try:
-        if path.suffix.lower() in _READERS:
-            frame = getattr(pd, _READERS[path.suffix.lower()])(path)
-        else:
-            frame = pd.read_csv(path, sep=None, engine="python", dtype=object, encoding="utf-8-sig")
-    except (ValueError, UnicodeError, csv.Error) as error:
-        raise ValueError(f"{path.name} cannot be read as a table ({str(error).splitlines()[0]}).") from None
+    views = read_file(path, options=ReadOptions(id_column=""))
+    frame = views[0].values
+    if len(views) > 1 or not views[0].is_table:
+        raise ValueError(f"{path.name} is not one table of annotations.")
     if not has_ids:
         if len(frame) != len(sample_ids):
             raise ValueError(f"{path.name} has {len(frame)} rows, the views {len(sample_ids)}, and there are no ids.")
         return frame
-    if type(frame.index).__name__ != "RangeIndex":
-        frame = frame.reset_index()
     wanted = set(sample_ids)
-    hits = [len(wanted & set(frame[name].astype(str))) for name in frame.columns]
-    if not max(hits, default=0):
+    named = {name: [_as_id(cell) for cell in frame[name]] for name in frame.columns}
+    hits = {name: len(wanted & set(ids)) for name, ids in named.items()}
+    best = max(hits, key=lambda name: hits[name])
+    if not hits[best]:
         raise ValueError(f"{path.name}: no column names any of the samples, such as {sample_ids[0]!r}.")
-    best = frame.columns[hits.index(max(hits))]
-    return frame.set_index(frame[best].astype(str)).drop(columns=[best])
+    return frame.set_axis(named[best], axis=0).drop(columns=[best])
+
+
+def _as_id(cell: Any) -> str:
+    whole = isinstance(cell, float) and cell.is_integer()
+    return str(int(cell)) if whole else str(cell).strip()
 
 
 def marker_file(explanation: Explanation) -> bytes:
