@@ -163,8 +163,7 @@ class Explanation:
             named = "" if names[cluster] == str(cluster) else f" “{names[cluster]}”"
             lines.append(f"Cluster {cluster}{named}, {size} samples")
             lines += [f"  {text}" for text in self.marker_texts(cluster)]
-            traits = [t for t in self.trait_list if t.cluster == cluster and t.fdr <= LEVEL][:_SHOWN]
-            lines += [f"  {trait.text}" for trait in traits]
+            lines += [f"  {trait.text}" for trait in self.telling_traits(cluster)]
         if self.findings:
             lines += ["", f"{'annotation':24}  {'test':20}  {'fdr':>8}  effect"]
             lines += [
@@ -172,6 +171,11 @@ class Explanation:
                 for f in self.findings
             ]
         return "\n".join(lines)
+
+    def telling_traits(self, cluster: int, n: int = _SHOWN) -> list[Trait]:
+        """Return the significant traits of a cluster: values that it has more of, and numbers."""
+        own = [t for t in self.trait_list if t.cluster == cluster and t.fdr <= LEVEL]
+        return [t for t in own if t.effect > 0 or not t.level][:n]
 
     def marker_texts(self, cluster: int, n: int = _SHOWN) -> list[str]:
         """Return the strongest markers of a cluster in words, redundant ones together."""
@@ -192,7 +196,7 @@ class Explanation:
         head = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.summary())
         rows = ""
         for cluster, name in enumerate(self.names()):
-            traits = [t.text for t in self.trait_list if t.cluster == cluster and t.fdr <= LEVEL][:_SHOWN]
+            traits = [trait.text for trait in self.telling_traits(cluster)]
             cells = (
                 name,
                 str(int(np.sum(self.labels == cluster))),

@@ -17,7 +17,6 @@ from emvc.layout import block_edges, cluster_order
 from emvc.report._encode import clean, encode, quantised
 
 _PER_VIEW = 4  # markers of a cluster and view on a card
-_TRAITS = 5
 _SAMPLES = 5
 _MOST_COLUMNS = 400
 _MOST_LEVELS = 250
@@ -47,7 +46,7 @@ def _card(
         "cluster": cluster,
         "size": len(members),
         "markers": _markers(explanation, cluster),
-        "traits": [clean(t.text, 160) for t in _traits(explanation, cluster)],
+        "traits": [clean(trait.text, 160) for trait in explanation.telling_traits(cluster)],
         "typical": [_named(i, names) for i in typical],
         "doubtful": [_named(i, names) for i in doubtful],
     }
@@ -66,13 +65,6 @@ def _card(
 
 def _named(sample: int, names: Sequence[str] | None) -> list[Any]:
     return [int(sample), str(sample) if names is None else names[sample]]
-
-
-def _traits(explanation: Explanation, cluster: int) -> list[Any]:
-    own = [
-        t for t in explanation.trait_list if t.cluster == cluster and t.fdr <= LEVEL and (t.effect > 0 or not t.level)
-    ]
-    return own[:_TRAITS]
 
 
 def _markers(explanation: Explanation, cluster: int) -> list[dict[str, Any]]:
