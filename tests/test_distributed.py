@@ -81,6 +81,18 @@ def test_labels_do_not_depend_on_the_chunks(data, local, chunks):
     assert_same(EMVC(4, **OPTIONS).fit(as_dask(data[0], rows)), local)
 
 
+def test_missing_cells_are_the_same_in_chunks(data):
+    views = [
+        np.where(np.random.default_rng(k).random(view.shape) < 0.2, np.nan, view) for k, view in enumerate(data[0])
+    ]
+    local, chunks = (EMVC(4, **OPTIONS).fit(of) for of in (views, as_dask(views, 250)))
+    assert_same(chunks, local)
+    np.testing.assert_allclose(chunks.missing_cells_, local.missing_cells_)
+    views[0][:, 2] = np.nan
+    with pytest.warns(UserWarning, match="view '0': 2"):
+        assert EMVC(4, **OPTIONS).fit(as_dask(views, 250)).dropped_columns_["0"] == [2]
+
+
 def test_a_client_that_has_found_nobody_is_not_waited_for(data, local):
     with pytest.raises(ConnectionError, match="No Dask scheduler answers") as failed, connect("nonsense://x"):
         pass

@@ -37,12 +37,22 @@ def write(path, text, encoding="utf-8"):
         ("sample,1,2\n7,1,2\n8,3,4\n", ("7", "8"), ("1", "2")),
         ("gene;a;b\ns1;1;2\ns2;3;4\n", ("s1", "s2"), ("a", "b")),
         ("\ufeffa,b\n\n1,2\n\n3,4\n\n", None, ("a", "b")),
+        ("0,1\n1.0,2\n3,4\n", None, ("0", "1")),
+        ("Tier,11,7\ns1,1.0,2.0\ns2,3.0,4.0\n", ("s1", "s2"), ("11", "7")),
+        ("id,a,b\ns1,1,2,\ns2,3,4,\n", ("s1", "s2"), ("a", "b")),
+        ("id,a,b,\ns1,1,2,\ns2,3,4,\n", ("s1", "s2"), ("a", "b")),
+        ('"a" "b"\n"s1" 1 2\n"s2" 3 4\n', ("s1", "s2"), ("a", "b")),
+        ("My study, of 2020\n\nid;a;b\ns1;1,0;2\ns2;3,0;4\n", ("s1", "s2"), ("a", "b")),
+        ("# twice\n#id\ta\tb\ns1\t1\t2\n# and here\ns2\t3\t4\n", ("s1", "s2"), ("a", "b")),
+        ("subject,a,b\n007,1,2\n010,3,4\n", ("007", "010"), ("a", "b")),
+        ("site,subject,a,b\nX,7,1,2\nX,8,3,4\n", ("7", "8"), ("site", "a", "b")),
+        ("id,a,b\ns1,1,2\n,,\ns2,3,4\n", ("s1", "s2"), ("a", "b")),
     ],
 )
 def test_header_and_ids_are_found(text, ids, columns, tmp_path):
     (view,) = read_file(write(tmp_path / "v.csv", text))
     assert (view.name, view.ids, view.columns) == ("v", ids, columns)
-    np.testing.assert_array_equal(view.values, [[1, 2], [3, 4]])
+    np.testing.assert_array_equal(view.values[["a", "b"]] if "site" in columns else view.values, [[1, 2], [3, 4]])
 
 
 def test_header_and_ids_may_be_named(tmp_path):
@@ -64,6 +74,56 @@ def test_text_stays_as_it_is_until_the_fit(tmp_path):
     assert view.values["sex"].tolist()[:2] == ["f", "m"]
     assert view.values["age"].tolist()[1] == 2.0
     assert view.values.isna().sum().tolist() == [1, 1]
+
+
+def test_a_header_may_be_longer_than_what_is_looked_at_first(tmp_path, rng):
+    names = [f"a rather long name of feature number {i}" for i in range(9000)]
+    table = pd.DataFrame(rng.standard_normal((3, 9000)).round(2), columns=names)
+    table.to_csv(tmp_path / "v.csv", index=False)
+    (view,) = read_file(tmp_path / "v.csv")
+    assert view.columns == tuple(names)
+    np.testing.assert_array_equal(view.values, table)
+
+
+def test_row_numbers_are_no_ids_where_others_are_there_or_they_differ(tmp_path):
+    table = pd.DataFrame(X, columns=list("abc"))
+    table.to_csv(tmp_path / "zero.csv")
+    table.set_axis(range(1, 5)).to_csv(tmp_path / "one.csv")
+    table.set_axis(list("wxyz")).to_csv(tmp_path / "named.csv")
+    joined = read_views([tmp_path / "zero.csv", tmp_path / "named.csv"])
+    assert joined.sample_ids == list("wxyz")
+    assert "zero: no sample ids; its rows were taken in the order of named.csv." in joined.notes
+    assert len(read_views([tmp_path / "zero.csv", tmp_path / "one.csv"]).sample_ids) == 4
+    assert len(read_views([tmp_path / "zero.csv", tmp_path / "zero.csv"]).sample_ids) == 4
+
+
+def test_ids_are_found_by_what_files_have_in_common(tmp_path, rng):
+    """A column of whole numbers that nobody would take for ids by its name, in another order in each file."""
+    for name in ("one", "two"):
+        numbers = rng.permutation(np.arange(100, 130))
+        pd.DataFrame({"Fall": numbers, "value": numbers / 7}).to_csv(tmp_path / f"{name}.csv", index=False)
+    joined = read_views([tmp_path / "one.csv", tmp_path / "two.csv"])
+    assert joined.has_ids
+    np.testing.assert_array_equal(joined.views["one"], joined.views["two"])
+
+
+def test_numbers_in_excel_and_text_are_the_same_ids(tmp_path):
+    pd.DataFrame({"a": [1.5, 2.5]}, index=pd.Index([7, 9], name="id")).to_excel(tmp_path / "one.xlsx")
+    other = write(tmp_path / "two.csv", "id,b\n9,1\n7,2\n")
+    joined = read_views([tmp_path / "one.xlsx", other])
+    assert joined.sample_ids == ["7", "9"]
+    assert joined.views["two"]["b"].tolist() == [2, 1]
+    padded = write(tmp_path / "three.csv", "id,c\n007,1\n009,2\n")
+    with pytest.raises(ValueError, match=r"\('7' and '007'\): use --match-ids loose"):
+        read_views([tmp_path / "one.xlsx", padded])
+    assert read_views([tmp_path / "one.xlsx", padded], match_ids="loose").sample_ids == ["7", "9"]
+
+
+def test_lists_in_parquet_are_left_out(tmp_path):
+    pd.DataFrame({"id": ["x", "y"], "v": [1.0, 2.0], "parts": [[1], [2, 3]]}).to_parquet(tmp_path / "a.parquet")
+    joined = read_views([tmp_path / "a.parquet"])
+    assert joined.views["a"].columns.tolist() == ["v"]
+    assert joined.notes == ["a.parquet: Parquet table without the lists in 'parts'; sample ids from column 'id'."]
 
 
 def test_ids_in_another_order_and_partly_missing(tmp_path):
@@ -257,6 +317,8 @@ HOSTILE = {
     "bad.mat": (b"MATLAB 5.0 MAT-file" + b"x" * 200, r"bad\.mat cannot be read as a MATLAB file"),
     "bad.parquet": (b"PAR1", r"bad\.parquet cannot be read as a Parquet table"),
     "bad.h5mu": (b"nothing", r"bad\.h5mu cannot be read as a MuData file"),
+    "page.csv": (b"<!DOCTYPE html>\n<html>404</html>\n", r"page\.csv is a page of the web or XML, no table"),
+    "wrong.csv": (b"id,a\ns1,1\ns1,2\ns2,2\ns3,3\n", r"'s1' appears twice .* Keep one row per sample"),
     "bad.h5ad": (b"nothing", r"bad\.h5ad cannot be read as an AnnData file"),
     "bad.xlsx": (b"PK\x03\x04nothing", r"bad\.xlsx cannot be read as a workbook"),
     "bad.csv.gz": (b"\x1f\x8bnothing", r"bad\.csv\.gz is not a readable \.gz file"),

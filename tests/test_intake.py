@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from emvc.intake import Coding, encode_frame
+from emvc.intake import Coding, Rule, encode_frame
 
 RNG = np.random.default_rng(0)
 N = 40
@@ -34,11 +34,12 @@ def encode(cells, name="a", **others):
         [f" {x:,.2f}\xa0".replace(",", " ") for x in X],
         [f"{x:,.2f}".replace(",", "'") for x in X],
         [f"{x:.2f} %" for x in X],
+        [f"{x:.2f}mg" for x in X],
         [f"{x:.2f}".replace("-", "\u2212") for x in X],
         pd.Series([str(x) for x in X], dtype="string"),
         pd.Categorical([str(x).replace(".", ",") for x in X]),
     ],
-    ids=["comma", "english", "german", "blanks", "swiss", "percent", "minus", "string", "categorical"],
+    ids=["comma", "english", "german", "blanks", "swiss", "percent", "unit", "minus", "string", "categorical"],
 )
 def test_text_that_reads_as_numbers_becomes_numbers(cells):
     values, record = encode(cells)
@@ -71,6 +72,35 @@ def test_a_few_cells_that_are_no_numbers_count_as_missing_and_are_said():
     np.testing.assert_allclose(values[:38, 0], X[:38])
     assert np.isnan(values[38:, 0]).all()
     assert "'low', 'haemolysed'" in record.message
+
+
+def test_measurements_may_have_many_cells_that_are_no_numbers():
+    """Where a value was below what could be measured, say; such numbers never become categories."""
+    values, record = encode(["1,5", "<0,1", "2,25", "n.d."] * 5)
+    np.testing.assert_allclose(values[:4, 0], [1.5, np.nan, 2.25, np.nan])
+    assert "Other cells count as missing ('<0,1', 'n.d.')" in record.message
+    values, record = encode(["1,5", "<0,1", "n.d.", "n.d."] * 5)
+    assert values.shape[1] == 0
+    assert "less than half of its cells are numbers" in record.message
+    values, record = encode(pd.Categorical([0.5, 1.0, 2.5] * 5))
+    np.testing.assert_allclose(values[:3, 0], [0.5, 1.0, 2.5])
+
+
+def test_whole_numbers_beside_text_are_labels():
+    values, record = encode(["1", "2", "3a", "3b"] * 5)
+    assert (values.shape[1], record.action) == (4, "one-hot")
+
+
+def test_plus_and_minus_are_two_values():
+    values, _ = encode(["+", "-", "", "+"] * 5)
+    np.testing.assert_array_equal(values[:4, 0], [0, 1, np.nan, 0])
+    coding = encode_frame(pd.DataFrame({"a": ["+", "-"] * 5}), view="v").coding
+    assert coding.apply(pd.DataFrame({"a": ["-"]})).values == [[1.0]]
+
+
+def test_cells_of_any_kind_are_text_at_least():
+    values, record = encode([[1, 2], {"a": 1}, (3,), b"x"] * 5)
+    assert (values.shape[1], record.action) == (4, "one-hot")
 
 
 def test_three_digits_after_a_comma_are_decimals_only_if_another_column_tells():
@@ -143,9 +173,23 @@ def test_an_ordered_category_becomes_ranks():
         [datetime.date(1970, 1, 2), datetime.date(1970, 1, 11), None],
         [datetime.datetime(1970, 1, 2), datetime.datetime(1970, 1, 11), None],
         pd.to_timedelta([1, 10, None], unit="D"),
+        pd.PeriodIndex(["1970-01-02", "1970-01-11", None], freq="D"),
         pd.Series([datetime.date(1970, 1, 2), datetime.date(1970, 1, 11), None]).astype("date32[pyarrow]"),
     ],
-    ids=["iso", "dots", "slashes", "words", "zones", "times", "utc", "dates", "datetimes", "durations", "arrow"],
+    ids=[
+        "iso",
+        "dots",
+        "slashes",
+        "words",
+        "zones",
+        "times",
+        "utc",
+        "dates",
+        "datetimes",
+        "durations",
+        "periods",
+        "arrow",
+    ],
 )
 def test_dates_become_days(cells):
     values, record = encode(pd.concat([pd.Series(cells)] * 4, ignore_index=True))
@@ -165,6 +209,7 @@ def test_dates_whose_month_may_come_first_are_said():
     ("name", "cells", "kind"),
     [
         ("code", [f"TCGA-{i:03d}" for i in range(N)], "id"),
+        ("chip", [f"{i:04d}" for i in RNG.permutation(N)], "id"),
         ("subject", RNG.permutation(N) + 1000, "id"),
         ("patient_id", np.repeat(np.arange(N // 2) + 7, 2), "id"),
         ("Unnamed: 0", np.arange(N), "counter"),
@@ -254,6 +299,26 @@ def test_new_rows_with_values_that_were_not_there_are_said():
     assert "not there in the fit ('IV')" in told["stage"]
     assert "do not fit it ('maybe'); they count as missing" in told["smoker"]
     assert "'unknown'" in told["age"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "script"},
+        {"values": ["a"]},
+        {"style": [",", "x"]},
+        {"format": 7},
+    ],
+)
+def test_codings_that_no_table_can_have_given_are_refused(change):
+    content = encode_frame(clinic(np.random.default_rng(1), 50), view="clinic").coding.to_dict()
+    content["rules"]["dose"] |= change
+    with pytest.raises(ValueError, match="this is no rule for a column"):
+        Coding.from_dict(content)
+    with pytest.raises(ValueError, match="a rule for a column that the table does not have"):
+        Coding("v", ("a",), {"b": Rule("dropped")})
+    with pytest.raises(ValueError, match="has a column twice"):
+        Coding("v", ("a", "a"), {})
 
 
 def test_other_columns_are_refused_by_name():

@@ -34,9 +34,10 @@ if TYPE_CHECKING:
     from emvc.experiments.board.run import board
     from emvc.explanation import explain
     from emvc.files import read_views
+    from emvc.intake.splitter import ViewSplitter
     from emvc.out_of_core import open_views
     from emvc.persistence import load
-    from emvc.results import to_mudata
+    from emvc.results import to_anndata, to_mudata
     from emvc.selection import select
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "CoRegularized",
     "FeatureConcatenation",
     "KernelAddition",
+    "ViewSplitter",
     "__version__",
     "assess",
     "board",
@@ -64,6 +66,7 @@ __all__ = [
     "read_views",
     "report",
     "select",
+    "to_anndata",
     "to_mudata",
 ]
 
@@ -73,6 +76,7 @@ _ESTIMATORS = (
 )
 _MODULES = ("datasets", "metrics", "plot", "report")
 _FUNCTIONS = {
+    "ViewSplitter": "intake.splitter",
     "assess": "assessment",
     "board": "experiments.board.run",
     "explain": "explanation",
@@ -80,6 +84,7 @@ _FUNCTIONS = {
     "open_views": "out_of_core",
     "read_views": "files",
     "select": "selection",
+    "to_anndata": "results",
     "to_mudata": "results",
 }
 

@@ -175,6 +175,26 @@ def _names_of_features(value: Any, sizes: Sizes) -> str:
     return ""
 
 
+def _records(value: Any, _: Sizes) -> str:
+    texts = [part for item in value for part in vars(item).values()] if _are(value, list, "ColumnRecord") else [None]
+    return "" if all(isinstance(text, str) for text in texts) else "must be a list of records of columns"
+
+
+def _codings(value: Any, _: Sizes) -> str:
+    fits = isinstance(value, dict) and _are(list(value.values()), list, "Coding")
+    return "" if fits else "must tell how the columns of each view are encoded"
+
+
+def _are(value: Any, kind: type, name: str) -> bool:
+    return isinstance(value, kind) and all(type(item).__name__ == name for item in value)  # type: ignore[attr-defined]
+
+
+def _dropped(value: Any, _: Sizes) -> str:
+    lists = list(value.values()) if isinstance(value, dict) else [None]
+    fits = all(isinstance(part, list | tuple) and all(isinstance(one, str | int) for one in part) for part in lists)
+    return "" if fits else "must be lists of columns by view"
+
+
 def _evidence(value: Any, sizes: Sizes) -> str:
     wanted = {"n_clusters", "score"}
     fits = isinstance(value, list) and all(
@@ -230,6 +250,10 @@ RULES: dict[str, Rule] = {
     "n_features_in_": _whole(1),
     "sample_names_": _array("iuU", "N"),
     "feature_names_in_": _names_of_features,
+    "intake_": _records,
+    "_codings_": _codings,
+    "missing_cells_": _array("f", "K", low=0.0, high=1.0),
+    "dropped_columns_": _dropped,
     "embedding_": _embedding,
     "eigenvalues_": _array("f", None),
     "consensus_": _array("f", "N", "M", low=-1e-3, finite=True),
@@ -323,7 +347,9 @@ def _check_views(training: Any, sizes: Sizes, *, square: bool) -> None:
 
 
 def _check_features(found: Mapping[str, Any], training: Any) -> None:
+    codings = found.get("_codings_", {})
     widths = {name: int(view.shape[1]) for name, view in zip(training.names, training.views, strict=True)}
+    widths |= {name: len(codings[name].names) for name in widths if name in codings}
     if found.get("n_features_in_") != sum(widths.values()):
         raise ValueError(f"field n_features_in_ must be {sum(widths.values())}, not {found.get('n_features_in_')!r}")
     for name, columns in found.get("feature_names_in_", {}).items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,14 @@ import scipy.sparse
 from sklearn.utils.validation import check_array
 
 from emvc._array import BoolArray, FloatArray, IntArray
-from emvc._containers import feature_names, is_mudata, mudata_views, sample_names
+from emvc._containers import Table, expand, is_frame, is_mudata
 from emvc._memory import available_memory
 from emvc._sparse import check_if_sparse
 
 _LARGEST = 1e150  # squares of larger values overflow
+
+TAKE_GAPS = ("EMVC", "NEMO", "SNF", "GMC", "ETLMSC", "RMSC", "AMGL", "CoRegularized", "KernelAddition")
+"""Estimators that can do with missing cells: those that see views only through the distances between samples."""
 
 View = Any
 """A checked view: a two-dimensional float64 array or a CSR matrix."""
@@ -35,7 +38,11 @@ class Views:
     sample_names: Any = None
     """Names of the samples as integers or strings, if the container has any."""
     feature_names: tuple[Any, ...] = ()
-    """Names of the columns of each view, None where there are none."""
+    """Names of the columns of each array, None where there are none."""
+    codings: Mapping[str, Any] = field(default_factory=dict)
+    """How tables became numbers (`emvc.intake.Coding`), by view."""
+    records: tuple[Any, ...] = ()
+    """What was done with columns that are not plainly numeric (`emvc.intake.ColumnRecord`)."""
 
     @property
     def n_samples(self) -> int:
@@ -46,6 +53,11 @@ class Views:
     def n_features(self) -> tuple[int, ...]:
         """Number of features of each view."""
         return tuple(int(array.shape[1]) for array in self.arrays)
+
+    def shown_rows(self) -> tuple[View, ...]:
+        """Return of each view the samples that it shows."""
+        parts = zip(self.arrays, self.missing.T, strict=True)
+        return tuple(array[np.flatnonzero(~absent)] if absent.any() else array for array, absent in parts)
 
     def take(self, rows: IntArray, *, square: bool = False) -> Views:
         """Return some of the samples; with ``square``, of affinities also their columns."""
@@ -60,35 +72,50 @@ def check_views(
     *,
     precomputed: bool = False,
     allow_missing: bool = False,
+    allow_gaps: bool = False,
     least_samples: int = 2,
     caller: str = "emvc",
+    fitted: Any = None,
 ) -> Views:
     """Check ``views`` and return them as float64 arrays or CSR matrices with names.
 
     Parameters
     ----------
-    views : list, tuple or dict of array-likes, MuData, or one array-like
-        Arrays, DataFrames or scipy sparse matrices with the same rows. One two-dimensional array is one view. The
-        modalities of a MuData are aligned by its observations.
+    views : list, tuple or dict of array-likes, AnnData, MuData, or one array-like
+        Arrays, DataFrames or scipy sparse matrices. One two-dimensional array is one view. DataFrames, AnnData and the
+        modalities of a MuData are matched by their ids, all others have the same rows.
     precomputed : bool
         Whether each view is a square matrix of non-negative affinities.
     allow_missing : bool
         Whether a row of NaN in a view means that the view does not have this sample. Of several views, each sample
         must be in one at least.
+    allow_gaps : bool
+        Whether single cells may be missing (NaN). A sparse view with such cells becomes an array.
     least_samples : int
         Least number of samples, of all views together and of each.
     caller : str
         Name used in messages.
+    fitted : estimator, optional
+        A fitted model whose views these are, of new samples.
 
     Raises
     ------
     ValueError, TypeError
         If a view cannot be used; the message names the view and, where there is one, the sample.
     """
-    samples = sample_names(views)
-    named, single = _name_views(mudata_views(views) if is_mudata(views) else views)
+    order = views.obs_names if is_mudata(views) else None
+    expanded = expand(views)
+    named, single = _name_views(expanded)
+    if fitted is not None:
+        by_name = isinstance(expanded, Mapping) and not scipy.sparse.issparse(expanded)
+        if fitted._training.single and len(named) == 1:
+            named, single = [(fitted.view_names_[0], named[0][1])], True
+        else:
+            named = _match(named, fitted.view_names_, by_name=by_name)
+    codings = None if fitted is None else getattr(fitted, "_codings_", {})
     names = tuple(name for name, _ in named)
-    raw = [_as_array(view, name, single=single, caller=caller) for name, view in named]
+    gathered, samples = _gather(named, codings=codings, order=order, precomputed=precomputed)
+    raw = [_as_array(view.values, n, single=single, caller=caller) for n, view in zip(names, gathered, strict=True)]
     first = raw[0].shape[0]
     for name, array in zip(names, raw, strict=True):
         if array.shape[0] != first:
@@ -102,17 +129,36 @@ def check_views(
         if allow_missing and len(raw) > 1:
             missing[:, k] = _missing_rows(array)
             array = _without_missing(array, missing[:, k], precomputed=precomputed)  # noqa: PLW2901
-        _check_finite(array, name)
-        arrays.append(array)
+        arrays.append(_check_cells(array, name, gaps=allow_gaps and not precomputed))
     _check_presence(missing, names, least_samples)
-    _check_same_index([view for _, view in named], names)
     if first < least_samples:
         raise ValueError(f"{caller} needs at least {least_samples} samples, got n_samples = {first}.")
     if precomputed:
         for name, array in zip(names, arrays, strict=True):
             check_affinity(array, f"view {name!r}")
-    columns = tuple(feature_names(view) for _, view in named)
-    return Views(tuple(arrays), names, single, missing, samples, columns)
+    columns = tuple(view.columns for view in gathered)
+    known = {name: view.coding for name, view in zip(names, gathered, strict=True) if view.coding is not None}
+    records = tuple(record for view in gathered for record in view.records)
+    return Views(tuple(arrays), names, single, missing, samples, columns, known, records)
+
+
+def _gather(named: list[tuple[str, Any]], **options: Any) -> tuple[list[Any], Any]:
+    """Return tables as numbers over the same samples; arrays stay as they are, and do not wait for pandas."""
+    if any(isinstance(view, Table) or is_frame(view) for _, view in named):
+        from emvc.intake import gather
+
+        return gather(named, **options)
+    return [_Plain(view) for _, view in named], None
+
+
+@dataclass(frozen=True, eq=False)
+class _Plain:
+    """An array, of whose rows and columns nothing is known."""
+
+    values: Any
+    columns: None = None
+    coding: None = None
+    records: tuple[()] = ()
 
 
 def is_dask(view: Any) -> bool:
@@ -138,8 +184,7 @@ def check_rows(arrays: Sequence[Any], names: tuple[str, ...], *, single: bool, f
         if len(arrays) > 1:
             missing[:, k] = _missing_rows(array)
             array = _without_missing(array, missing[:, k], precomputed=False)
-        _check_finite(array, name, first)
-        checked.append(array)
+        checked.append(_check_cells(array, name, first, gaps=True))
     _check_somewhere(missing, first)
     return Views(tuple(checked), names, single, missing)
 
@@ -168,6 +213,25 @@ def _name_views(views: Any) -> tuple[list[tuple[str, Any]], bool]:
     return [("0", views)], True
 
 
+def _match(named: list[tuple[str, Any]], names: Sequence[str], *, by_name: bool) -> list[tuple[str, Any]]:
+    """Return new views as those of a fit: by their names, or else by their places.
+
+    Raises
+    ------
+    ValueError
+        If a name is missing or unknown.
+    """
+    if not by_name:
+        same = len(named) == len(names)
+        return [(name, view) for name, (_, view) in zip(names, named, strict=True)] if same else named
+    given = dict(named)
+    for one, others, what in ((names, given, "missing"), (given, names, "unknown")):
+        for name in one:
+            if name not in others:
+                raise ValueError(f"view {name!r} is {what}; the model was fitted to {', '.join(map(repr, names))}.")
+    return [(name, given[name]) for name in names]
+
+
 def _n_dims(view: Any) -> int:
     if hasattr(view, "ndim"):
         return int(view.ndim)
@@ -185,7 +249,30 @@ def _as_array(view: Any, name: str, *, single: bool, caller: str) -> View:
         return array.astype(np.float64, copy=False)
     except (ValueError, TypeError, OverflowError) as error:
         prefix = "" if single else f"view {name!r}: "
-        raise type(error)(f"{prefix}{error}") from error
+        raise type(error)(f"{prefix}{_about_text(view) or error}") from error
+
+
+def _about_text(view: Any) -> str:
+    """Return which column of an array is text, if one is."""
+    array = np.asarray(view) if _n_dims(view) == 2 and not scipy.sparse.issparse(view) else np.empty((0, 0))
+    if array.dtype.kind not in "OU":
+        return ""
+    for column in range(array.shape[1]):
+        for cell in array[:, column]:
+            if isinstance(cell, str) and not _is_number(cell):
+                return (
+                    f"column {column} is text ({cell!r}). Give the view as a pandas DataFrame to have its columns of "
+                    "text, dates and categories encoded, or drop the column."
+                )
+    return ""
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _missing_rows(array: View) -> BoolArray:
@@ -234,27 +321,38 @@ def _check_somewhere(missing: BoolArray, first: int = 0) -> None:
         raise ValueError(f"sample {first + nowhere[0]}{more} is missing (a row of NaN) in every view. Drop it first.")
 
 
-def _check_finite(array: View, name: str, first: int = 0) -> None:
-    """Reject NaN, infinities and values whose squares overflow, naming the first offender."""
+def _check_cells(array: View, name: str, first: int = 0, *, gaps: bool) -> View:
+    """Reject infinities, values whose squares overflow, and NaN but for ``gaps``, naming the first offender.
+
+    Return the view, as an array if cells are missing.
+    """
     values = array.data if scipy.sparse.issparse(array) else array
     if values.size == 0 or (values.min() >= -_LARGEST and values.max() <= _LARGEST):
-        return
+        return array
     _reject_missing(array, name, first)
+    if gaps and np.nanmin(values) >= -_LARGEST and np.nanmax(values) <= _LARGEST:
+        if scipy.sparse.issparse(array):
+            check_memory(2, array.shape, advice=f"Missing cells make view {name!r} an array; drop them first.")
+        return to_dense(array)
     if scipy.sparse.issparse(array):
         array = array.tocoo()
-        bad = int(np.flatnonzero(~(np.abs(array.data) <= _LARGEST))[0])
+        size = np.abs(array.data)
+        bad = int(np.flatnonzero(size > _LARGEST if gaps else ~(size <= _LARGEST))[0])
         row, column, value = int(array.row[bad]), int(array.col[bad]), float(array.data[bad])
     else:
-        row, column = (int(index[0]) for index in np.nonzero(~(np.abs(array) <= _LARGEST)))
+        bad = np.abs(array) > _LARGEST if gaps else ~(np.abs(array) <= _LARGEST)
+        row, column = (int(index[0]) for index in np.nonzero(bad))
         value = float(array[row, column])
     if np.isfinite(value):
         raise ValueError(
             f"view {name!r}: the value {value:g} of sample {first + row} in column {column} is too large to be "
             "squared. Rescale the view."
         )
-    what = "NaN" if np.isnan(value) else "infinity (inf)"
+    if np.isnan(value):
+        advice = f"Methods that compare samples can work without it ({', '.join(TAKE_GAPS)}); impute or drop it."
+        raise ValueError(f"view {name!r}: sample {first + row} contains NaN in column {column}. {advice}")
     raise ValueError(
-        f"view {name!r}: sample {first + row} contains {what} in column {column}. Impute or drop it first."
+        f"view {name!r}: sample {first + row} contains infinity (inf) in column {column}. Correct or drop it first."
     )
 
 
@@ -267,22 +365,6 @@ def _reject_missing(array: View, name: str, first: int = 0) -> None:
             f"view {name!r}: sample {first + missing[0]}{more} is missing (a row of NaN). Only EMVC and NEMO with "
             "several views can work without it: use one of them, or drop the sample from every view."
         )
-
-
-def _check_same_index(views: list[Any], names: tuple[str, ...]) -> None:
-    """Reject DataFrames whose rows are in a different order: they would be paired wrongly without a sign."""
-    labelled = [
-        (name, view)
-        for name, view in zip(names, views, strict=True)
-        if hasattr(view, "index") and hasattr(view, "iloc")
-    ]
-    for name, view in labelled[1:]:
-        first_name, first = labelled[0]
-        if not view.index.equals(first.index):
-            raise ValueError(
-                f"The DataFrames of views {first_name!r} and {name!r} have different row indices. "
-                "Align them first (for instance with .loc), or drop the index with .reset_index(drop=True)."
-            )
 
 
 def check_affinity(affinity: Any, owner: str, n_samples: int | None = None) -> None:

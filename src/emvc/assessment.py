@@ -9,12 +9,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.progress import Progress
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from emvc._array import FloatArray, IntArray
+from emvc._terminal import Console
 from emvc._validation import Views, check_generator, check_integer, check_views
 from emvc.cluster_count import choose_n_clusters
 from emvc.estimators._base import limit_threads
@@ -155,7 +155,8 @@ def assess(
     """
     check_is_fitted(model)
     n_resamples = check_integer(n_resamples, "n_resamples", least=1)
-    checked = check_views(views, allow_missing=True, precomputed=model._is_precomputed(), caller="assess")
+    square = model._is_precomputed()
+    checked = check_views(views, allow_missing=True, allow_gaps=True, precomputed=square, caller="assess")
     labels, number = np.asarray(model.labels_), int(model.n_clusters_)
     if checked.n_samples != len(labels):
         raise ValueError(f"The model was fitted to {len(labels)} samples, but these views have {checked.n_samples}.")

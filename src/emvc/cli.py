@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from emvc import cli_board, cli_check, cli_cluster, cli_predict
 from emvc._output import locked
+from emvc._terminal import Console
 from emvc._version import __version__
 
 app = typer.Typer(

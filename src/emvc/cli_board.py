@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
+from emvc._terminal import Console
 from emvc.cli_cluster import guarded
 
 out = Console()

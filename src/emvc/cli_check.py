@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from emvc._output import write_file
+from emvc._terminal import Console
 from emvc.cli_cluster import ConfigFile, Debug, Files, Header, IdColumn, MatchIds, Transpose, guarded, reading
 
 out = Console()
@@ -49,7 +50,7 @@ def check(
             if write.exists():
                 raise FileExistsError(f"{write} exists; choose another name for the config.")
             text = files.as_config(found, views, write.parent)
-            write.write_text(text, encoding="utf-8")
+            write_file(write, text.encode())
         if as_json:
             typer.echo(json.dumps(found.as_dict()))
         else:
@@ -64,7 +65,7 @@ def _print(found: Any, write: Path | None) -> None:
         out.print(_presence(found))
     for view in found.views:
         for text in view.columns:
-            _say("column", f"{view.name}: {text.removeprefix('column ')}")
+            _say("note", text)
     for text in found.notes:
         _say("note", text)
     for text in found.warnings:

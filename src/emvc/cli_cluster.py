@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import time
@@ -13,13 +12,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from emvc import cli_explain
 from emvc._output import new_results
+from emvc._terminal import Console, csv_bytes
 
 out = Console()
 err = Console(stderr=True)
@@ -140,7 +139,9 @@ Transpose = Annotated[
 MatchIds = Annotated[
     str,
     typer.Option(
-        metavar="exact|loose", callback=_check_match, help="loose: ids may differ in case, '.', '-', '_' and blanks."
+        metavar="exact|loose",
+        callback=_check_match,
+        help="loose: ids may differ in case, '.', '-', '_', blanks and leading zeros.",
     ),
 ]
 ConfigFile = Annotated[
@@ -151,6 +152,10 @@ ConfigFile = Annotated[
         is_eager=True,
         help="Files, how to read each, and options of this command, in TOML; 'emvc check --write-config' writes one.",
     ),
+]
+SafeCsv = Annotated[
+    bool,
+    typer.Option("--safe-csv", help="Put an apostrophe before names that a spreadsheet would take for formulas."),
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
 
@@ -232,6 +237,7 @@ def cluster(
     jobs: Annotated[int | None, typer.Option(help="Threads; as many as the libraries like by default.")] = None,
     device: Annotated[str, typer.Option(callback=_check_device, help="Where to compute.")] = "cpu",
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier result.")] = False,
+    safe_csv: SafeCsv = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
     debug: Debug = False,
@@ -249,7 +255,7 @@ def cluster(
     started = time.perf_counter()
     with guarded(debug=debug), new_results(output, FILES, force=force) as folder:
         from emvc.estimators._base import limit_threads
-        from emvc.files import read_views
+        from emvc.files import column_notes, read_views
         from emvc.method.landmarks import rows_per_block
 
         silent = quiet or as_json
@@ -262,12 +268,12 @@ def cluster(
         announce_compilation(silent=silent)
         with _connected(scheduler, joined):
             model, notes = _fit(joined, clusters, options, verbose=0 if silent or not err.is_terminal else 1)
-        notes = [*joined.notes, *([_ONE_HOT] if one_hot else []), *notes]
+        notes = [*joined.notes, *column_notes(getattr(model, "intake_", [])), *([_ONE_HOT] if one_hot else []), *notes]
         assessment = _assess(joined, model, assess, verbose=0 if silent or not err.is_terminal else 1)
         with _status("writing", silent=silent), limit_threads(jobs):
             explained = cli_explain.explain_clusters(joined, model, annotate, split=split, assessment=assessment)
             findings = _write_results(
-                folder, model, joined.sample_ids, notes, assessment, explained, name_clusters=name_clusters
+                folder, model, joined, notes, assessment, explained, name_clusters=name_clusters, safe=safe_csv
             )
     summary = _summarize(model, output, notes, findings, time.perf_counter() - started)
     summary["explanation"] = cli_explain.explanation_lines(explained)
@@ -284,10 +290,10 @@ def announce_compilation(*, silent: bool) -> None:
     from emvc.kernels import rows
 
     dispatcher = next(value for value in vars(rows).values() if hasattr(value, "stats"))
-    cached = Path(dispatcher.stats.cache_path).glob("rows.*.nbi")
+    cached = Path(dispatcher.stats.cache_path or "nowhere").glob("rows.*.nbi")
     newest = max((path.stat().st_mtime for path in cached), default=0.0)
     if newest < Path(rows.__file__).stat().st_mtime:
-        err.print("compiling, once, about 20 s ...", style="dim")
+        err.print(Text("compiling, once, about 20 s ...", style="dim"))
 
 
 @contextmanager
@@ -352,19 +358,20 @@ def _assess(joined: Any, model: Any, wanted: bool | None, *, verbose: int) -> An
 def _write_results(
     folder: Path,
     model: Any,
-    sample_ids: Sequence[str],
+    joined: Any,
     notes: Sequence[str],
     assessment: Any,
     explained: Any,
     *,
     name_clusters: bool,
+    safe: bool,
 ) -> list[dict[str, Any]]:
     """Write all files; return what was found."""
     from emvc import report
     from emvc.findings import find
 
-    findings = find(model, assessment)
-    write_labels(folder / "labels.csv", model, sample_ids, assessment, findings)
+    findings, sample_ids = find(model, assessment), joined.sample_ids
+    write_labels(folder / "labels.csv", model, sample_ids, assessment, findings, safe=safe)
     model.save(folder / "model.emvc")
     title = f"Clusters of {len(sample_ids)} samples in {', '.join(model.view_names_)}"
     report.write_report(
@@ -377,12 +384,18 @@ def _write_results(
         explanation=explained,
         name_clusters=name_clusters,
     )
-    report.write_files(folder, cli_explain.explanation_files(model, explained, assessment))
+    report.write_files(folder, cli_explain.explanation_files(model, explained, assessment, safe=safe))
     return [finding.as_dict() for finding in findings]
 
 
 def write_labels(
-    path: Path, model: Any, sample_ids: Sequence[str], assessment: Any = None, findings: Sequence[Any] = ()
+    path: Path,
+    model: Any,
+    sample_ids: Sequence[str],
+    assessment: Any = None,
+    findings: Sequence[Any] = (),
+    *,
+    safe: bool = False,
 ) -> None:
     """Write id, label, errors, flags, stability and findings of each sample; flags are 0 or 1, the missing is empty."""
     from emvc.results import result_columns
@@ -394,11 +407,9 @@ def write_labels(
     for finding in findings:
         for sample in finding.samples:
             told[sample].append(finding.text)
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(["sample", *columns, "findings"])
-        for name, texts, *values in zip(sample_ids, told, *columns.values(), strict=True):
-            writer.writerow([name, *map(_cell, values), " ".join(texts)])
+    rows = zip(sample_ids, told, *columns.values(), strict=True)
+    cells = ([name, *map(_cell, values), " ".join(texts)] for name, texts, *values in rows)
+    path.write_bytes(csv_bytes([["sample", *columns, "findings"], *cells], safe=safe))
 
 
 def _cell(value: Any) -> Any:

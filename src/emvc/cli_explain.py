@@ -29,15 +29,15 @@ def explain_clusters(joined: Any, model: Any, annotate: Path | None, *, split: b
         return explain(model, None if stored else joined.views, table, split=split, assessment=assessment)
 
 
-def explanation_files(model: Any, explanation: Any, assessment: Any) -> dict[str, bytes]:
+def explanation_files(model: Any, explanation: Any, assessment: Any, *, safe: bool) -> dict[str, bytes]:
     """Return the contents of the files by name."""
     from emvc.explanation.files import annotation_file, marker_file, methods_text
 
     files = {"methods.txt": methods_text(model, explanation, assessment).encode()}
     if explanation is not None:
-        files["markers.csv"] = marker_file(explanation)
+        files["markers.csv"] = marker_file(explanation, safe=safe)
         if explanation.findings:
-            files["annotations.csv"] = annotation_file(explanation)
+            files["annotations.csv"] = annotation_file(explanation, safe=safe)
     return files
 
 

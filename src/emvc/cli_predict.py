@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import os
-import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
-from emvc.cli_cluster import ConfigFile, Debug, Files, Header, IdColumn, MatchIds, Transpose, guarded, reading
+from emvc._output import write_file
+from emvc._terminal import Console, csv_bytes
+from emvc.cli_cluster import ConfigFile, Debug, Files, Header, IdColumn, MatchIds, SafeCsv, Transpose, guarded, reading
 
 out = Console()
 
@@ -34,6 +32,7 @@ def predict(
     transpose: Transpose = None,
     match_ids: MatchIds = "exact",
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier table.")] = False,
+    safe_csv: SafeCsv = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
     debug: Debug = False,
 ) -> None:
@@ -53,12 +52,12 @@ def predict(
             raise ValueError(f"{model} is a {type(fitted).__name__}, which cannot place new samples.")
         how = reading(config, views, id_column=id_column, header=header, transpose=transpose, match_ids=match_ids)
         joined = read_views(views, **how)
-        arranged = arrange(joined.views, fitted.view_names_, len(joined.sample_ids), widths(fitted))
+        arranged = arrange(joined.views, fitted, len(joined.sample_ids))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             labels = fitted.predict(arranged)
             confidence = fitted.predict_proba(arranged).max(axis=1) if hasattr(fitted, "predict_proba") else None
-        write_table(output, joined.sample_ids, labels, confidence)
+        write_table(output, joined.sample_ids, labels, confidence, safe=safe_csv)
         if quiet:
             return
         out.print(Text(f"{len(labels)} samples: labels are in {output}."), soft_wrap=True)
@@ -66,53 +65,44 @@ def predict(
             out.print(Text(f"note: {note}"), soft_wrap=True)
 
 
-def widths(model: Any) -> dict[str, Any]:
-    """Return the names of the columns of each view of a model, where it knows them."""
-    return {name: list(columns) for name, columns in getattr(model, "feature_names_in_", {}).items()}
-
-
-def arrange(
-    views: Mapping[str, Any], wanted: Sequence[str], n_samples: int, columns: Mapping[str, Sequence[str]]
-) -> dict[str, Any]:
+def arrange(views: Mapping[str, Any], model: Any, n_samples: int) -> dict[str, Any]:
     """Return views in the order of the fit, without values where one is absent.
 
     Raises
     ------
     ValueError
-        If a view is unknown, or one is absent whose columns nobody knows.
+        If the model does not know a view.
     """
+    known = list(model.view_names_)
+    unknown = [name for name in views if name not in known]
+    absent = [name for name in known if name not in views]
+    if unknown:
+        raise ValueError(
+            f"The model has no view {unknown[0]!r}; it has {', '.join(map(repr, known))}. Name the files so, or say "
+            f"{(absent or known)[0]}=FILE."
+        )
+    index = next((view.index for view in views.values() if hasattr(view, "iloc")), None)
+    return {name: views[name] if name in views else _nothing(model, name, n_samples, index) for name in known}
+
+
+def _nothing(model: Any, name: str, n_samples: int, index: Any) -> Any:
+    """Return a view without any value."""
     import numpy as np
     import pandas as pd
 
-    unknown = [name for name in views if name not in wanted]
-    absent = [name for name in wanted if name not in views]
-    if unknown:
-        raise ValueError(
-            f"The model has no view {unknown[0]!r}; it has {', '.join(map(repr, wanted))}. Name the files so, or say "
-            f"{(absent or list(wanted))[0]}=FILE."
-        )
-    index = next((view.index for view in views.values() if hasattr(view, "index")), None)
-    arranged = dict(views)
-    for name in absent:
-        if name not in columns:
-            raise ValueError(f"There is no file for view {name!r}, and the model does not know its columns.")
-        empty = np.full((n_samples, len(columns[name])), np.nan)
-        arranged[name] = pd.DataFrame(empty, columns=list(columns[name]), index=index)
-    return {name: arranged[name] for name in wanted}
+    columns = model.feature_names_in_.get(name)
+    if columns is not None:
+        return pd.DataFrame(np.full((n_samples, len(columns)), np.nan), columns=list(columns), index=index)
+    width = model._training.views[model.view_names_.index(name)].shape[1]
+    return np.full((n_samples, width), np.nan)
 
 
-def write_table(path: Path, names: Sequence[str], labels: Any, confidence: Any) -> None:
+def write_table(path: Path, names: Sequence[str], labels: Any, confidence: Any, *, safe: bool = False) -> None:
     """Write sample, label and confidence; the file appears whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, hidden = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", newline="", encoding="utf-8") as stream:
-            writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(["sample", "label", *([] if confidence is None else ["confidence"])])
-            for i, (name, label) in enumerate(zip(names, labels, strict=True)):
-                writer.writerow([name, int(label), *([] if confidence is None else [f"{confidence[i]:.4f}"])])
-        Path(hidden).chmod(0o644)
-        os.replace(hidden, path)
-    except BaseException:
-        Path(hidden).unlink(missing_ok=True)
-        raise
+    header = ["sample", "label", *([] if confidence is None else ["confidence"])]
+    rows = (
+        [name, int(label), *([] if confidence is None else [f"{confidence[i]:.4f}"])]
+        for i, (name, label) in enumerate(zip(names, labels, strict=True))
+    )
+    write_file(path, csv_bytes([header, *rows], safe=safe))

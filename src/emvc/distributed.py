@@ -110,6 +110,7 @@ class DaskSource:
         self._arrays = _align(pairs)
         self.n_samples = int(self._arrays[0].shape[0])
         self.n_features = tuple(int(array.shape[1]) for array in self._arrays)
+        self.feature_names: tuple[Any, ...] = ()
         self._single = is_dask(views)
         self._sizes = [int(size) for size in self._arrays[0].chunks[0]]
         self._firsts = [int(first) for first in np.cumsum([0, *self._sizes[:-1]])]

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from emvc import kernels
+from emvc import cells, kernels
 from emvc._array import FloatArray, IntArray
 from emvc._threads import by_rows, matmul
 from emvc._validation import View, check_affinity, check_choice, to_dense
@@ -45,7 +45,6 @@ FEW_CELLS = 0.1
 
 _MOST_CLIPPED, _SETTLED = 6, 0.03  # rounds of cutting off, and the change of deviations that is none
 _SELF_TUNING_NEIGHBOR = 7
-_ROUNDING = 1e-12  # squared distances below this share of the squared norms are rounding, not distance
 
 
 def scale_view(view: View, scale: str | None = "auto") -> View:
@@ -83,7 +82,8 @@ class Scaling:
     cap : float
         Largest size of a cell, for unit rows.
     mean, factors, low, high : ndarray of shape (n_features,), or None
-        For z-scores: what is subtracted from a dense view, one over the deviations, and the bounds of the cells.
+        For z-scores: what is subtracted (zero if fitted to a sparse view, since distances do not see a shift), one over
+        the deviations, and the bounds of the cells.
     """
 
     kind: str | None
@@ -97,13 +97,17 @@ class Scaling:
         """Return the scaled view."""
         if self.kind == "unit":
             view = view if np.isinf(self.cap) else _clipped(view, -self.cap, self.cap)
-            norms = np.sqrt(_squared_norms(view))
+            norms = np.sqrt(cells.squared_norms(view) if cells.has_gaps(view) else _squared_norms(view))
             return _multiply(view, 1.0 / np.where(norms > 0, norms, 1.0)[:, None])
         if self.mean is None or self.factors is None:
             return view
         if self.low is not None:
             view = _clipped(view, self.low, self.high)
         return _multiply(view if scipy.sparse.issparse(view) else view - self.mean, self.factors[None, :])
+
+
+def _center(view: View, mean: FloatArray) -> FloatArray:
+    return np.zeros_like(mean) if scipy.sparse.issparse(view) else mean
 
 
 def fit_scaling(view: View, scale: str | None = "auto") -> Scaling:
@@ -121,7 +125,7 @@ def fit_scaling(view: View, scale: str | None = "auto") -> Scaling:
         return _capped_units(view) if is_mostly_zero(view) else clipped_scores(view)
     if scale == "zscore":
         mean, spread = _column_moments(view)
-        return Scaling(scale, mean=mean, factors=_factors(view, spread))
+        return Scaling(scale, mean=_center(view, mean), factors=_factors(view, spread))
     return Scaling(scale)
 
 
@@ -133,8 +137,7 @@ def _capped_units(view: View) -> Scaling:
 
 def is_mostly_zero(view: View) -> bool:
     """Tell whether most cells of a view are zero, as in counts of rare things."""
-    values = view.data if scipy.sparse.issparse(view) else view
-    return bool(np.count_nonzero(values) < 0.5 * view.shape[0] * view.shape[1])
+    return cells.count_nonzero(view) < 0.5 * int(cells.count_present(view).sum())
 
 
 def clipped_scores(view: View) -> Scaling:
@@ -154,7 +157,7 @@ def clipped_scores(view: View) -> Scaling:
         if not len(moving):
             break
     low, high = mean - CLIP * spread, mean + CLIP * spread
-    return Scaling("zscore", np.inf, mean, _factors(view, spread), low, high)
+    return Scaling("zscore", np.inf, _center(view, mean), _factors(view, spread), low, high)
 
 
 def _factors(view: View, spread: FloatArray) -> FloatArray:
@@ -165,6 +168,8 @@ def _factors(view: View, spread: FloatArray) -> FloatArray:
 
 def _column_moments(view: View) -> tuple[FloatArray, FloatArray]:
     """Return mean and deviation of each column."""
+    if cells.has_gaps(view):
+        return cells.column_moments(view)
     n_samples, n_features = view.shape
     mean = np.asarray(view.mean(axis=0)).ravel()
     if not scipy.sparse.issparse(view):
@@ -187,21 +192,30 @@ def _clipped(view: View, low: Any, high: Any) -> View:
 
 def compact(view: View) -> View:
     """Return a view as a CSR matrix if next to all of its cells are zero: products are many times faster then."""
-    if scipy.sparse.issparse(view) or np.count_nonzero(view) > FEW_CELLS * view.size:
+    if scipy.sparse.issparse(view) or np.count_nonzero(view) > FEW_CELLS * view.size or cells.has_gaps(view):
         return view
     return scipy.sparse.csr_matrix(view)
 
 
 def like(view: View, known: View) -> View:
-    """Return a view sparse or dense as another one is."""
-    return scipy.sparse.csr_matrix(view) if scipy.sparse.issparse(known) else to_dense(view)
+    """Return a view sparse or dense as another one is; with missing cells, which no sparse one has, it stays dense."""
+    if scipy.sparse.issparse(known) and not cells.has_gaps(view):
+        return scipy.sparse.csr_matrix(view)
+    return to_dense(view)
 
 
 def column_ranges(view: View) -> tuple[FloatArray, FloatArray]:
     """Return the smallest and the largest value of each column."""
     if scipy.sparse.issparse(view):
         return view.min(axis=0).toarray().ravel(), view.max(axis=0).toarray().ravel()
+    if cells.has_gaps(view):
+        return cells.column_ranges(view)
     return view.min(axis=0), view.max(axis=0)
+
+
+def column_means(view: View) -> FloatArray:
+    """Return the mean of each column."""
+    return _column_moments(view)[0]
 
 
 def column_variances(view: View) -> FloatArray:
@@ -227,39 +241,48 @@ def _squared_norms(view: View) -> FloatArray:
 
 
 def squared_distances(view: View) -> FloatArray:
-    """Return all squared Euclidean distances, exactly zero between duplicates and on the diagonal."""
+    """Return all squared Euclidean distances, exactly zero between duplicates and on the diagonal.
+
+    Of views with missing cells, over those that both samples have (see `emvc.cells`).
+    """
+    if cells.has_gaps(view):
+        distances = cells.squared_distances_between(view, view)
+        np.fill_diagonal(distances, 0.0)
+        return distances
     if not scipy.sparse.issparse(view):
         view = view - view.mean(axis=0)  # no effect on distances, but less cancellation
     norms = _squared_norms(view)
-    distances: FloatArray = np.ascontiguousarray(_product(view, view), dtype=np.float64)
-    kernels.neighbors.to_squared_distances(distances, norms, norms, _ROUNDING)
+    distances = np.ascontiguousarray(_product(view, view), dtype=np.float64)
+    kernels.neighbors.to_squared_distances(distances, norms, norms, cells.ROUNDING)
     np.fill_diagonal(distances, 0.0)
     return distances
 
 
 def kth_squared_distance(view: View, k: int) -> FloatArray:
     """Return the squared distance of each sample to its k-th neighbour, without all distances at a time."""
-    if scipy.sparse.issparse(view):
+    if scipy.sparse.issparse(view) or cells.has_gaps(view):
         return kernels.neighbors.kth_smallest(squared_distances(view), k)
     view = np.ascontiguousarray(view - view.mean(axis=0), dtype=np.float64)
     norms = _squared_norms(view)
     found = np.empty(len(view))
 
     def search(rows: slice) -> None:
-        kernels.neighbors.kth_of_rows(view[rows] @ view.T, norms, rows.start, k - 1, _ROUNDING, found)
+        kernels.neighbors.kth_of_rows(view[rows] @ view.T, norms, rows.start, k - 1, cells.ROUNDING, found)
 
-    kernels.neighbors.kth_of_rows(np.zeros((0, 1)), norms, 0, 0, _ROUNDING, found)  # compiled before threads start
+    kernels.neighbors.kth_of_rows(np.zeros((0, 1)), norms, 0, 0, cells.ROUNDING, found)  # compiled before threads start
     by_rows(search, len(view))
     return found
 
 
 def squared_distances_between(one: View, other: View) -> FloatArray:
     """Return the squared Euclidean distances between the rows of two views, exactly zero between duplicates."""
+    if cells.has_gaps(one) or cells.has_gaps(other):
+        return cells.squared_distances_between(to_dense(one), to_dense(other))
     if not scipy.sparse.issparse(one) and not scipy.sparse.issparse(other):
         middle = other.mean(axis=0)  # as in squared_distances
         one, other = one - middle, other - middle
     squares = np.ascontiguousarray(_product(one, other), dtype=np.float64)
-    kernels.neighbors.to_squared_distances(squares, _squared_norms(one), _squared_norms(other), _ROUNDING)
+    kernels.neighbors.to_squared_distances(squares, _squared_norms(one), _squared_norms(other), cells.ROUNDING)
     return squares
 
 
@@ -326,6 +349,8 @@ def self_tuning_scale(squares: FloatArray) -> tuple[int, FloatArray, float]:
 def cosine_affinity(view: View) -> FloatArray:
     """Cosine similarity, with negative values cut off; an empty row resembles nothing."""
     unit = scale_view(view, "unit")
+    if cells.has_gaps(unit):
+        return np.maximum(1.0 - 0.5 * squared_distances(unit), 0.0)
     similarity = _product(unit, unit)
     return np.maximum(similarity, 0.0, out=similarity)
 

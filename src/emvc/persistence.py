@@ -41,6 +41,9 @@ RECORDS = {
     "ADMM": "emvc.solvers",
     "ALM": "emvc.solvers",
     "Training": "emvc.estimators._predict",
+    "ColumnRecord": "emvc.intake",
+    "Coding": "emvc.intake",
+    "Rule": "emvc.intake",
 }
 """Small records that may be inside a model, and where they are defined."""
 

@@ -90,7 +90,7 @@ def select(
     True
     """
     model = EMVC() if estimator is None else clone(estimator)
-    checked = check_views(views, allow_missing=True, precomputed=model._is_precomputed())
+    checked = check_views(views, allow_missing=True, allow_gaps=True, precomputed=model._is_precomputed())
     seed = int(check_generator(random_state).integers(2**31 - 1))
     with limit_threads(model.n_jobs):
         if isinstance(n_clusters, str) or not np.isscalar(n_clusters):

@@ -14,14 +14,14 @@ made-up data with a statistic at least as large, the observed ones counted among
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from emvc import graphs
+from emvc import cells, graphs
 from emvc._array import ROUNDING, FloatArray
 from emvc._threads import matmul
 from emvc._validation import View, Views, to_dense
@@ -66,7 +66,12 @@ class StructureTest:
 
 
 def look_for_structure(
-    views: Views, describe: Callable[[Views], Rows], *, scale: str | None = "auto", draws: int = DRAWS
+    views: Views,
+    describe: Callable[[Views], Rows],
+    *,
+    scale: str | None = "auto",
+    draws: int = DRAWS,
+    verbose: int = 0,
 ) -> StructureTest:
     """Test whether views have clusters beyond chance.
 
@@ -80,6 +85,8 @@ def look_for_structure(
         How features are scaled.
     draws : int
         Number of data sets without clusters.
+    verbose : int
+        Whether to show how many of them are done, on standard error.
     """
     if views.n_samples > _MOST_SAMPLES:
         views = views.take(np.linspace(0, views.n_samples - 1, _MOST_SAMPLES).astype(np.intp))
@@ -91,10 +98,20 @@ def look_for_structure(
     ]
     rng = np.random.default_rng(0)
     spectra = [_spectrum(views, [model.observed for model in models], describe)]
-    spectra += [_spectrum(views, [model.draw(rng) for model in models], describe) for _ in range(draws)]
+    spectra += [_spectrum(views, [model.draw(rng) for model in models], describe) for _ in _counted(draws, verbose)]
     statistics = compare_spectra(np.array(spectra))
     null = statistics[1:]
     return StructureTest(float(np.mean(statistics >= statistics[0] - ROUNDING)), float(statistics[0]), null)
+
+
+def _counted(number: int, verbose: int) -> Iterable[int]:
+    """Count, and show it on request."""
+    if not verbose:
+        return range(number)
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(range(number), "choosing the number of clusters", console=Console(stderr=True), transient=True)
 
 
 def compare_spectra(spectra: FloatArray) -> FloatArray:
@@ -129,7 +146,7 @@ class _WithoutClusters:
     Attributes
     ----------
     observed : ndarray
-        What the test sees of the view itself.
+        What the test sees of the view itself; missing cells stay missing, here and in what is drawn.
     columns : ndarray
         Cells to permute: those of the view, or sorted ones without gaps.
     scores : ndarray or None
@@ -148,22 +165,23 @@ class _WithoutClusters:
         if view.shape[1] > _MOST_COLUMNS:
             view = view[:, np.linspace(0, view.shape[1] - 1, _MOST_COLUMNS).astype(np.intp)]
         if graphs.is_mostly_zero(view):
-            cells = to_dense(view)
-            return cls(np.asarray(graphs.scale_view(cells, scale)), cells, None, scale)
+            columns = to_dense(view)
+            return cls(np.asarray(graphs.scale_view(columns, scale)), columns, None, scale)
         observed = to_dense(graphs.scale_view(view, scale))
-        observed = observed - observed.mean(axis=0)
-        columns = unimodal_columns(observed)
-        wide, narrow = observed.std(axis=0), columns.std(axis=0)
+        observed = observed - graphs.column_means(observed)
+        columns = unimodal_columns(cells.stretched(observed))
+        wide, narrow = np.sqrt(graphs.column_variances(observed)), columns.std(axis=0)
         columns = (columns - columns.mean(axis=0)) * np.divide(wide, narrow, out=np.zeros_like(wide), where=narrow > 0)
-        ranks = rankdata(observed, axis=0)
-        return cls(observed, columns, ndtri((ranks - 0.5) / len(ranks)), None)
+        shares = (rankdata(observed, axis=0, nan_policy="omit") - 0.5) / np.maximum(cells.count_present(observed), 1)
+        return cls(observed, columns, np.nan_to_num(ndtri(shares)), None)
 
     def draw(self, rng: np.random.Generator) -> FloatArray:
         if self.scores is None:
             return np.asarray(graphs.scale_view(rng.permuted(self.columns, axis=0), self.scale))
         mixed = matmul(rng.standard_normal((len(self.scores), len(self.scores))), self.scores)
-        cells = np.take_along_axis(self.columns, np.argsort(np.argsort(mixed, axis=0), axis=0), axis=0)
-        lengths, wanted = (np.linalg.norm(part, axis=1) for part in (cells, self.observed))
+        drawn = np.take_along_axis(self.columns, np.argsort(np.argsort(mixed, axis=0), axis=0), axis=0)
+        drawn[np.isnan(self.observed)] = np.nan
+        lengths, wanted = (np.sqrt(np.nansum(part**2, axis=1)) for part in (drawn, self.observed))
         wanted = np.sort(wanted)[np.argsort(np.argsort(lengths, kind="stable"), kind="stable")]
         factors = np.divide(wanted, lengths, out=np.zeros_like(wanted), where=lengths > 0)
-        return np.asarray(cells * factors[:, None])
+        return np.asarray(drawn * factors[:, None])

@@ -73,6 +73,34 @@ def test_names_of_features_and_samples_come_from_frames():
     assert found.agreement.ari.tolist() == [1.0]
 
 
+def test_rows_in_another_order_are_found_by_name():
+    views, _ = planted(n=10)
+    index = [f"s{i}" for i in range(30)]
+    frames = {name: pd.DataFrame(v, index) for name, v in views.items()}
+    model = EMVC(3, random_state=0).fit(frames)
+    turned = {name: frame.iloc[::-1] for name, frame in frames.items()}
+    one, other = emvc.explain(model, frames, split=True).markers, emvc.explain(model, turned, split=True).markers
+    pd.testing.assert_frame_equal(one, other)
+    others = {name: frame.rename(index={"s3": "x"}) for name, frame in frames.items()}
+    with pytest.raises(ValueError, match="fitted to sample 's3', which these views do not have"):
+        emvc.explain(model, others)
+
+
+def test_missing_cells_are_left_out():
+    views, _ = planted(n=20)
+    rng = np.random.default_rng(0)
+    whole = EMVC(3, random_state=0).fit(views)
+    for view in views.values():
+        view[rng.random(view.shape) < 0.05] = np.nan
+    model = EMVC(3, random_state=0).fit(views)
+    found = emvc.explain(model, views, split=True).markers
+    assert found.effect.notna().all()
+    assert (found.query("fdr < 0.05").feature.astype(int) < 18).mean() > 0.9
+    assert len(found.query("fdr < 0.05")) > 0.8 * len(
+        emvc.explain(whole, planted(n=20)[0], split=True).markers.query("fdr < 0.05")
+    )
+
+
 def test_split_finds_no_more_false_features_than_it_says_in_noise():
     """All features are null: the share of runs with a discovery is the false discovery rate (benchmarks: 200 runs)."""
     runs, found = 40, {True: 0, False: 0}

@@ -23,6 +23,7 @@ from emvc._validation import (
     check_views,
     to_dense,
 )
+from emvc.estimators._gaps import gaps_of
 
 
 class MultiViewClusterer(ClusterMixin, BaseEstimator):
@@ -31,16 +32,18 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
     labels_: IntArray
     n_clusters_: int
     _allow_missing = False
+    _allow_gaps = False
 
     def fit(self, views: Any, y: Any = None) -> Self:
         """Cluster the samples described by ``views``.
 
         Parameters
         ----------
-        views : list, tuple or dict of array-likes, MuData, or one array-like
-            Arrays, DataFrames or scipy sparse matrices of shape (n_samples, n_features of the view), with the same
-            samples in the same order. The keys of a dict name the views. The modalities of a ``mudata.MuData`` are
-            matched by their observations.
+        views : list, tuple or dict of array-likes, AnnData, MuData, or one array-like
+            Arrays, DataFrames (pandas or polars) or scipy sparse matrices of shape (n_samples, n_features of the view).
+            The keys of a dict name the views. DataFrames with an index of ids, AnnData and the modalities of a MuData
+            are joined on these; all others have the same samples in the same order. Columns of text, dates and
+            categories are encoded (see `emvc.intake`).
         y : ignored
             Present for compatibility with scikit-learn.
 
@@ -61,22 +64,28 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
             views,
             precomputed=self._is_precomputed(),
             allow_missing=self._allow_missing,
+            allow_gaps=self._allow_gaps,
             caller=type(self).__name__,
         )
         check_integer(self.n_init, "n_init", least=1)
         rng = check_generator(self.random_state)
         n_clusters, evidence = self._choose_n_clusters(checked)
         fitted = {"n_clusters_": n_clusters} | self._fit(checked, n_clusters, rng) | evidence
+        if self._allow_gaps and "missing_cells_" not in fitted:  # blocks of rows count theirs
+            fitted |= gaps_of(checked, type(self).__name__)
         for name, value in fitted.items():
             setattr(self, name, value)
         self.view_names_ = list(checked.names)
-        self.n_features_in_ = sum(checked.n_features)
+        known = checked.codings
+        widths = zip(checked.names, checked.n_features, strict=True)
+        self.n_features_in_ = sum(len(known[name].names) if name in known else width for name, width in widths)
         if checked.sample_names is not None:
             self.sample_names_ = checked.sample_names
         elif hasattr(self, "sample_names_"):  # of an earlier fit
             del self.sample_names_
-        columns = zip(checked.names, checked.feature_names, strict=True)
-        self.feature_names_in_ = {name: known for name, known in columns if known is not None}
+        self.intake_ = list(checked.records)
+        self._codings_ = dict(checked.codings)
+        self.feature_names_in_ = input_names(checked)
         return self
 
     def labels_frame(self) -> Any:
@@ -104,6 +113,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._allow_gaps and not self._is_precomputed()
         tags.input_tags.pairwise = self._is_precomputed()
         return tags
 
@@ -112,10 +122,19 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         return isinstance(affinity, str) and affinity == "precomputed"
 
 
+def input_names(views: Views) -> dict[str, Any]:
+    """Return the names of the columns by view, as they were given, of those views that have any."""
+    names = {name: columns for name, columns in zip(views.names, views.feature_names, strict=True) if columns}
+    names |= {name: coding.names for name, coding in views.codings.items()}
+    unnamed = {name for name, coding in views.codings.items() if not coding.named}
+    return {name: np.array(names[name], dtype=str) for name in views.names if name in names and name not in unnamed}
+
+
 class GraphOptions(MultiViewClusterer):
     """Estimators that turn every view into a graph by the options affinity, n_neighbors and scale."""
 
     default_affinity = "local"
+    _allow_gaps = True
 
     def _affinities(self, views: Views, n_clusters: int) -> Iterator[FloatArray]:
         """Yield the affinity of each view, validated options first."""

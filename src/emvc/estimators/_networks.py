@@ -29,6 +29,8 @@ _LEAST_WIDTH = float(np.finfo(np.float64).eps)  # of the kernel, for samples wit
 class NetworkClusterer(MultiViewClusterer):
     """Estimators that fuse the views into one network and can read the number of clusters off its spectrum."""
 
+    _allow_gaps = True
+
     def _choose_n_clusters(self, views: Views) -> tuple[int, dict[str, Any]]:
         if not isinstance(self.n_clusters, str):
             return super()._choose_n_clusters(views)

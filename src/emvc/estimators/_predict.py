@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import scipy.sparse
 
 from emvc._array import BoolArray, FloatArray, IntArray
-from emvc._containers import feature_names, is_mudata, mudata_views
 from emvc._validation import View, Views, check_memory
 from emvc.method.blocks import coordinates, nearest
 from emvc.method.prepare import place, prepare
@@ -132,61 +130,6 @@ def cluster_votes(consensus: FloatArray, states: IntArray, n_clusters: int) -> F
     votes = consensus @ np.eye(n_clusters, dtype=consensus.dtype)[:, states].T
     sums = votes.sum(axis=1, keepdims=True)
     return np.asarray(np.where(sums > 0, votes / np.where(sums > 0, sums, 1.0), 1.0 / n_clusters), dtype=np.float64)
-
-
-def match_views(views: Any, names: Sequence[str], *, single: bool) -> Any:
-    """Return the views of a dict or a MuData in the order of ``names``; other containers as they are.
-
-    Raises
-    ------
-    ValueError
-        If a name is missing or unknown.
-    """
-    if is_mudata(views):
-        views = mudata_views(views)
-    if not isinstance(views, Mapping) or scipy.sparse.issparse(views):
-        return views
-    given = {str(name): view for name, view in views.items()}
-    if single and len(given) == 1:
-        return next(iter(given.values()))
-    for name in names:
-        if name not in given:
-            raise ValueError(f"view {name!r} is missing; the model was fitted to {', '.join(map(repr, names))}.")
-    for name in given:
-        if name not in names:
-            raise ValueError(f"view {name!r} is unknown; the model was fitted to {', '.join(map(repr, names))}.")
-    return {name: given[name] for name in names}
-
-
-def order_columns(views: Any, names: Sequence[str], known: Mapping[str, Any]) -> Any:
-    """Return views whose named columns are in the order of the fit.
-
-    Raises
-    ------
-    ValueError
-        If a DataFrame has other columns than that of the fit.
-    """
-    if isinstance(views, Mapping) and not scipy.sparse.issparse(views):
-        return {name: _ordered(view, name, known.get(name)) for name, view in views.items()}
-    if isinstance(views, list | tuple):
-        pairs = zip(names, views, strict=False)
-        return [_ordered(view, name, known.get(name)) for name, view in pairs] + list(views[len(names) :])
-    return _ordered(views, names[0], known.get(names[0]))
-
-
-def _ordered(view: Any, name: str, wanted: Any) -> Any:
-    own = feature_names(view)
-    if wanted is None or own is None or np.array_equal(own, wanted):
-        return view
-    missing, unknown = (sorted(set(one) - set(other)) for one, other in ((wanted, own), (own, wanted)))
-    for what, columns in (("missing", missing), ("unknown", unknown)):
-        if columns:
-            more = f" and {len(columns) - 1} more columns are" if len(columns) > 1 else " is"
-            first = ", ".join(map(repr, map(str, wanted[:3]))) + (", ..." if len(wanted) > 3 else "")
-            raise ValueError(
-                f"view {name!r}: column {str(columns[0])!r}{more} {what}; the fit had {len(wanted)}: {first}."
-            )
-    return view[[str(column) for column in wanted]]
 
 
 def check_features(views: Views, training: Training, names: Sequence[str], caller: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import TransformerTags
 from sklearn.utils.metaestimators import available_if
@@ -31,13 +32,12 @@ from emvc.estimators._base import GraphOptions, limit_threads
 from emvc.estimators._confidence import calibrate, memberships, votes_of
 from emvc.estimators._dask import fit_dask
 from emvc.estimators._error_report import ErrorReport, build
+from emvc.estimators._gaps import describe_gaps
 from emvc.estimators._predict import (
     NewSamples,
     Training,
     check_features,
     describe_new,
-    match_views,
-    order_columns,
     remember,
 )
 from emvc.estimators._solve import solve
@@ -73,7 +73,7 @@ _MOST_COUNTED = 5000  # of more samples, so many evenly spread ones choose the n
 _SINGLE_TOL = 1e-4  # gaps this large are far above the rounding of single precision
 
 
-class EMVC(GraphOptions):
+class EMVC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphOptions):
     r"""Error-robust multi-view clustering.
 
     Every view becomes a Markov chain :math:`P_k` over the samples. The chains are split into one shared chain P, noise,
@@ -152,7 +152,7 @@ class EMVC(GraphOptions):
         Threads; None means as many as BLAS would use, which environment variables and ``threadpoolctl`` limit; -1 means
         all cores. Labels do not depend on it.
     verbose : int, default=0
-        Show a progress bar with gap and rank.
+        Show progress: of the choice of the number of clusters, and of a solver with gap and rank.
 
     Attributes
     ----------
@@ -201,10 +201,18 @@ class EMVC(GraphOptions):
         (`emvc.method.isolation`), and because the other views contradict it (`emvc.method.agreement`).
     view_weights_ : ndarray of shape (n_views,)
         Share of each view in the consensus, the joint view left out; they add up to one.
+    missing_cells_ : ndarray of shape (n_views,)
+        Share of cells that are missing in each view, of the samples that it shows.
+    dropped_columns_ : dict
+        By view, the columns without a single value, which say nothing: names, or numbers where they have none.
     view_names_ : list of str
         Names of the views.
+    sample_names_ : ndarray
+        Ids of the samples, if the views had any: all that appear in a view, in the order in which they appear.
     feature_names_in_ : dict
-        By view, the names of its columns, for views that were DataFrames; `predict` puts columns into their order.
+        By view, the names of its columns, where it has any; `predict` puts columns into their order.
+    intake_ : list of `emvc.intake.ColumnRecord`
+        What was done with columns of DataFrames that are not plainly numeric.
     n_features_in_ : int
         Number of features, summed over the views.
 
@@ -376,16 +384,28 @@ class EMVC(GraphOptions):
                 "or fitted to Dask arrays."
             )
         caller, training = type(self).__name__, self._training
-        matched = match_views(views, self.view_names_, single=training.single)
-        checked = check_views(
-            order_columns(matched, self.view_names_, getattr(self, "feature_names_in_", {})),
-            allow_missing=True,
-            least_samples=1,
-            caller=caller,
-        )
+        checked = check_views(views, allow_missing=True, allow_gaps=True, least_samples=1, caller=caller, fitted=self)
         check_features(checked, training, self.view_names_, caller)
+        for record in checked.records:
+            warnings.warn(str(record), UserWarning, stacklevel=3)
         with limit_threads(self.n_jobs):
             return describe_new(self, checked)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Choose what `transform` returns.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"}, optional
+            An array, or a DataFrame with the columns ``emvc0``, ``emvc1``, ...; None leaves it as it is.
+        """
+        found: Self = super().set_output(transform=transform)
+        return found
+
+    @property
+    def _n_features_out(self) -> int:
+        """Number of columns of what `transform` returns, for scikit-learn."""
+        return int(self.embedding_.shape[1])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -622,6 +642,7 @@ class EMVC(GraphOptions):
             "history_": history,
             **_row_attributes(reference.usual, attributes.pop("shares")),
             **_caches(reference),
+            **describe_gaps(found.present, found.shown, source.names, source.feature_names, "EMVC"),
             "n_clusters_": n_clusters,
             "_training": training,
             **attributes,
@@ -684,7 +705,7 @@ class EMVC(GraphOptions):
             settings = replace(self._settings(scaled.n_samples, WIDTH), scale=None, false_alarms=None)
             return prepare(scaled, settings).rows
 
-        return look_for_structure(views, describe, scale=self.scale)
+        return look_for_structure(views, describe, scale=self.scale, verbose=self.verbose)
 
     def _rows(self, views: Views, n_clusters: int) -> Rows:
         """Return the samples that take part, with graphs that are as wide as is right for a number of clusters."""

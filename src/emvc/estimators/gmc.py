@@ -95,6 +95,8 @@ class GMC(MultiViewClusterer):
     (100, 100)
     """
 
+    _allow_gaps = True
+
     def __init__(
         self,
         n_clusters: int = 8,

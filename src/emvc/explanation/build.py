@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,7 @@ def explain(
 
 def _checked(model: Any, views: Any, n_samples: int) -> Views:
     """Return the views if they are those of the model."""
-    checked = check_views(views, allow_missing=True, caller="explain")
+    checked = _in_order(check_views(views, allow_missing=True, allow_gaps=True, caller="explain"), model)
     if checked.n_samples != n_samples:
         raise ValueError(f"The model was fitted to {n_samples} samples, but these views have {checked.n_samples}.")
     known = list(getattr(model, "view_names_", checked.names))
@@ -130,13 +131,29 @@ def _checked(model: Any, views: Any, n_samples: int) -> Views:
     return checked
 
 
+def _in_order(views: Views, model: Any) -> Views:
+    """Return the samples in the order of the fit, if both have names."""
+    known = getattr(model, "sample_names_", None)
+    if known is None or views.sample_names is None or len(known) != views.n_samples:
+        return views
+    place = {str(name): i for i, name in enumerate(views.sample_names)}
+    strange = next((str(name) for name in known if str(name) not in place), None)
+    if strange is not None:
+        raise ValueError(f"The model was fitted to sample {strange!r}, which these views do not have.")
+    order = np.array([place[str(name)] for name in known])
+    if np.array_equal(order, np.arange(len(order))):
+        return views
+    arrays = tuple(array[order] for array in views.arrays)
+    return replace(views, arrays=arrays, missing=views.missing[order], sample_names=views.sample_names[order])
+
+
 def _markers(model: Any, views: Views, labels: IntArray, number: int, *, split: bool) -> Markers:
     known = getattr(model, "feature_names_in_", {})
     names = []
     for k, (name, array) in enumerate(zip(views.names, views.arrays, strict=True)):
-        own = known.get(name, views.feature_names[k] if k < len(views.feature_names) else None)
-        if own is None or len(own) != array.shape[1]:
-            own = range(array.shape[1])
+        told = (views.feature_names[k] if k < len(views.feature_names) else None, known.get(name))
+        own = next((names for names in told if names is not None and len(names) == array.shape[1]), None)
+        own = range(array.shape[1]) if own is None else own
         names.append([str(column) for column in own])
     others = labels_without_each_view(model, views) if split and number > 1 else None
     if number < 2:  # nothing to compare

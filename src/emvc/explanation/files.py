@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from emvc._terminal import csv_bytes
 from emvc._version import __version__
 from emvc.explanation.result import Explanation
 from emvc.files import ReadOptions, read_file
@@ -57,27 +56,27 @@ def _as_id(cell: Any) -> str:
     return str(int(cell)) if whole else str(cell).strip()
 
 
-def marker_file(explanation: Explanation) -> bytes:
-    """Return markers.csv: the significant features of each cluster and view, strongest first."""
-    return _csv(explanation.marker_columns(most=MOST_WRITTEN))
+def marker_file(explanation: Explanation, *, safe: bool = False) -> bytes:
+    """Return markers.csv: the significant features of each cluster and view, strongest first.
+
+    With ``safe``, texts that a spreadsheet would take for formulas get an apostrophe in front.
+    """
+    return _csv(explanation.marker_columns(most=MOST_WRITTEN), safe=safe)
 
 
-def annotation_file(explanation: Explanation) -> bytes:
-    """Return annotations.csv: one row for each annotation, and what each cluster has most of."""
+def annotation_file(explanation: Explanation, *, safe: bool = False) -> bytes:
+    """Return annotations.csv: one row for each annotation, and what each cluster has most of; ``safe`` as above."""
     columns: dict[str, Any] = dict(explanation.annotation_columns())
     for cluster in range(explanation.n_clusters):
         own = [t for t in explanation.trait_list if t.cluster == cluster and (t.effect > 0 or not t.level)]
         told = {t.column: t.text.partition(" ")[2] for t in reversed(own)}
         columns[f"cluster_{cluster}"] = [told.get(name, "") for name in columns["column"]]
-    return _csv(columns)
+    return _csv(columns, safe=safe)
 
 
-def _csv(columns: Mapping[str, Any]) -> bytes:
-    stream = io.StringIO(newline="")
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([_cell(value) for value in row] for row in zip(*columns.values(), strict=True))
-    return stream.getvalue().encode()
+def _csv(columns: Mapping[str, Any], *, safe: bool) -> bytes:
+    rows = ([_cell(value) for value in row] for row in zip(*columns.values(), strict=True))
+    return csv_bytes([list(columns), *rows], safe=safe)
 
 
 def _cell(value: Any) -> Any:

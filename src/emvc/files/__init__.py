@@ -1,7 +1,7 @@
 """Views from files: read, check, and join on the ids of the samples."""
 
 from emvc.files._base import FileView, ReadOptions
-from emvc.files._check import Check, ViewProfile, check
+from emvc.files._check import Check, ViewProfile, check, column_notes
 from emvc.files._config import Config, as_config, read_config
 from emvc.files._join import JoinedViews, join
 from emvc.files._read import FORMATS, read_file, read_views
@@ -16,6 +16,7 @@ __all__ = [
     "ViewProfile",
     "as_config",
     "check",
+    "column_notes",
     "join",
     "read_config",
     "read_file",

@@ -76,10 +76,10 @@ def _ask(request: tuple[str, str, Any], path: Path) -> Any:
             if fresh or "took" in str(crash):
                 raise ValueError(f"{path.name} cannot be read: its reader {crash}. It is damaged.") from None
             continue  # a file before it may have done the damage
-        except BaseException:
+        except BaseException as error:
             _child.end()
             _child = None
-            raise
+            raise (_plain(error, path.name) if isinstance(error, MemoryError) else error) from None
         if done:
             return answer
         raise answer

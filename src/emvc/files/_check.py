@@ -117,7 +117,8 @@ def check(
     Examples
     --------
     >>> import tempfile
-    >>>     >>> with tempfile.TemporaryDirectory() as folder:
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
     ...     one, other = Path(folder) / "gene.csv", Path(folder) / "lipid.csv"
     ...     _ = one.write_text("id,a,b\ns.1,1,2\ns.2,3,4\n")
     ...     _ = other.write_text("id,c\nS-2,5\nS-1,6\n")
@@ -191,7 +192,7 @@ def _profile(view: FileView) -> ViewProfile:
     if view.is_table:
         encoded = encode_frame(view.values, view=view.name, source=view.source)
         types.update(record.kind for record in encoded.records)
-        columns = [f"column {record.name!r} {record.message}" for record in encoded.records]
+        columns = column_notes(encoded.records)
         n_features = len(encoded.columns)
         missing = float(np.mean(view.values.isna().to_numpy()))
         types["number"] += n_columns - len(encoded.records)
@@ -212,6 +213,26 @@ def _profile(view: FileView) -> ViewProfile:
         columns,
         _options(view),
     )
+
+
+def column_notes(records: Sequence[Any]) -> list[str]:
+    """Return what was done with columns in sentences, one for all columns of a view with which the same was done.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"a": ["1,5", "2,5"], "b": ["3,5", "4,5"]})
+    >>> column_notes(encode_frame(frame, view="clinic").records)
+    ["clinic: columns 'a', 'b': each of 2 is text and was read as numbers with a decimal comma."]
+    """
+    same: dict[tuple[str, str], list[str]] = {}
+    for record in records:
+        same.setdefault((record.view, record.message), []).append(record.name)
+    told = []
+    for (view, message), names in same.items():
+        listed = f"column {names[0]!r}" if len(names) == 1 else f"columns {some(names)}: each of {len(names)}"
+        told.append(f"{view}: {listed} {message}")
+    return told
 
 
 def _options(view: FileView) -> dict[str, Any]:

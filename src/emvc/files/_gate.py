@@ -222,21 +222,26 @@ def _check_zarr(path: Path, room: float) -> None:
     if path.is_file():
         raise UnsafeFileError(f"{path.name} is a file; unpack it, a Zarr store is a folder.")
     claimed, written, read = 0.0, 0, 0
-    for folder, _, names in os.walk(path):
+    for folder, folders, names in os.walk(path):
+        for name in (*folders, *names):
+            if (Path(folder) / name).is_symlink():
+                raise UnsafeFileError(f"{path.name} leads to other files ({name!r} is a link).")
         for name in names:
             file = Path(folder) / name
-            if file.is_symlink() or not stat.S_ISREG(file.lstat().st_mode):
-                raise UnsafeFileError(f"{path.name} leads to other files ({name!r} is a link).")
+            _check_regular_part(path, file)
             written += file.lstat().st_size
             if name in (".zarray", ".zgroup", ".zmetadata", "zarr.json"):
                 read += file.lstat().st_size
                 if read > _LARGEST_NAMES:
                     raise UnsafeFileError(f"{path.name} has more to say about its arrays than arrays need.")
                 claimed += _claims(path, _json(path, file), room)
-        for name in (entry.name for entry in os.scandir(folder) if entry.is_symlink()):
-            raise UnsafeFileError(f"{path.name} leads to other files ({name!r} is a link).")
     check_written(path, claimed, written)
     _compare(path, 2 * claimed, room)
+
+
+def _check_regular_part(path: Path, file: Path) -> None:
+    if not stat.S_ISREG(file.lstat().st_mode):
+        raise UnsafeFileError(f"{path.name} holds a device, a pipe or a socket ({file.name!r}).")
 
 
 def _json(path: Path, file: Path) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from emvc._containers import align
+from emvc._containers import Table, align
 from emvc._validation import check_choice
 from emvc.files._arrays import orient
 from emvc.files._base import FileView, check_values, some
@@ -30,7 +30,8 @@ class JoinedViews:
     ----------
     views : dict of DataFrames and arrays
         By name. Tables are DataFrames with the ids as index, without values where a view does not have a sample;
-        ``fit`` encodes their columns. Arrays have rows of NaN there. Dask arrays if they were left in their files.
+        ``fit`` encodes their columns. Arrays have rows of NaN there, and are the ``values`` of a table with ``ids``
+        and ``columns`` if the file names these. Dask arrays if they were left in their files.
     sample_ids : list of str
         Ids, or the numbers of the rows where the files have none.
     has_ids : bool
@@ -88,7 +89,8 @@ def _in_order(views: Sequence[FileView], notes: list[str]) -> JoinedViews:
 def _placed(view: FileView, ids: list[str]) -> Any:
     """Return the values in the order of the ids."""
     if not view.is_table:
-        return align(view.values, view.ids, ids)
+        values = align(view.values, view.ids, ids)
+        return values if view.columns is None else Table(values, ids, view.columns)
     table = view.values.set_axis(list(view.ids or ()), axis=0)
     return table if list(table.index) == ids else table.reindex(ids)
 

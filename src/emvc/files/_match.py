@@ -20,14 +20,15 @@ Key = Callable[[str], str]
 
 
 def loose(name: str) -> str:
-    """Return an id without what people write differently: case, '.', '-', '_' and blanks.
+    """Return an id without what people or programs write differently: case, '.', '-', '_', blanks, leading zeros.
 
     Examples
     --------
-    >>> loose("TCGA-01.a "), loose("tcga_01_A")
-    ('tcga01a', 'tcga01a')
+    >>> loose("TCGA-01.a "), loose("tcga_01_A"), loose("007")
+    ('tcga01a', 'tcga01a', '7')
     """
-    return re.sub(r"[\s._-]+", "", name).casefold()
+    plain = re.sub(r"[\s._-]+", "", name).casefold()
+    return plain.lstrip("0") or "0" if plain.isdigit() else plain
 
 
 def exact(name: str) -> str:
@@ -55,7 +56,7 @@ class Advice:
         if self.loose:
             like = " and ".join(map(repr, self.examples)) if self.examples else ""
             told.append(
-                "Ids agree if case, '.', '-', '_' and blanks do not count"
+                "Ids agree if case, '.', '-', '_', blanks and leading zeros do not count"
                 + (f" ({like})" if like else "")
                 + ": use --match-ids loose (match_ids='loose' in Python)."
             )
@@ -120,7 +121,9 @@ def worst_share(views: Sequence[FileView], key: Key = exact) -> float:
 def without_counters(views: Sequence[FileView]) -> list[FileView]:
     """Forget ids that only number the rows where other files have other ids, or number them differently."""
     counted = {
-        i for i, view in enumerate(views) if is_counter(view.ids) and is_row_name(view.id_column or "no row name")
+        i
+        for i, view in enumerate(views)
+        if is_counter(view.ids) and is_row_name("id" if view.id_column is None else view.id_column)
     }
     others = [set(view.ids or ()) for i, view in enumerate(views) if i not in counted and view.ids is not None]
     first = {views[i].ids[0] for i in counted for ids in [views[i].ids] if ids}  # type: ignore[index]
@@ -169,8 +172,9 @@ def advise(views: Sequence[FileView]) -> Advice | None:
         ways = sorted((way for way in ways if any(way)), key=lambda way: (len(way[0]) == len(named), way[1]))
         if ways:
             turned, loosely = ways[0]
-            return Advice(turned, loosely, _examples(with_rows) if loosely and not turned else None)
-    examples = _examples(with_rows)
+            ids = [view.columns if view.name in turned else view.ids for view in named]
+            return Advice(turned, loosely, _examples(ids) if loosely else None)
+    examples = _examples([view.ids for view in with_rows])
     gains = worst_share(with_rows, loose) > worst_share(with_rows)
     return Advice((), True, examples) if examples and gains else None
 
@@ -194,15 +198,15 @@ def _turned(views: Sequence[FileView], key: Key) -> tuple[str, ...] | None:
     return best
 
 
-def _examples(views: Sequence[FileView]) -> tuple[str, str] | None:
-    """Return two ids that differ only in what `loose` ignores."""
+def _examples(ids: Sequence[Sequence[str] | None]) -> tuple[str, str] | None:
+    """Return two ids of different views that differ only in what `loose` ignores."""
     spelling: dict[str, str] = {}
-    known = {name for view in views for name in view.ids or ()}
-    for view in views:
-        for name in view.ids or ():
-            other = spelling.setdefault(loose(name), name)
-            if other != name and len(known) > len(set(map(loose, known))):
+    for names in ids:
+        for name in names or ():
+            other = spelling.get(loose(name), name)
+            if other != name:
                 return other, name
+        spelling |= {loose(name): name for name in names or () if loose(name) not in spelling}
     return None
 
 

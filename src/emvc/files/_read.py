@@ -71,7 +71,7 @@ def read_views(
     transpose : sequence of str
         Names of views, or of their files, that have features in rows and samples in columns.
     match_ids : {"exact", "loose"}
-        Whether ids that differ in case, '.', '-', '_' or blanks are the same.
+        Whether ids that differ in case, '.', '-', '_', blanks or leading zeros are the same.
     options : dict of ReadOptions, optional
         How single files are to be read, by path, name of the file, or name of the view.
     chunks : int, optional

@@ -27,9 +27,11 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _LOOKED_AT = 1 << 18  # bytes
+_LEAST_LINES = 20
 _MOST_ROWS = 100
 _NUMBER = re.compile(r"[+-]?(\d[\d.,' ]*|[.,]\d+)([eE][+-]?\d+)?\s*%?|[+-]?inf(inity)?", re.IGNORECASE)
 _NOTHING = frozenset({"", "na", "n/a", "nan", "null", "none", ".", "-", "--", "?", "#n/a", "n.a.", "<na>"})
+_WORD = re.compile(r'"[^"]*"|\S+')
 _COMMA_DECIMAL = re.compile(r"[+-]?(0|\d+),(\d{1,2}|\d{4,})|[+-]?0?,\d+|[+-]?\d+,\d+[eE][+-]?\d+")
 _POINT_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?")
 
@@ -109,9 +111,15 @@ def sniff(path: Path, options: ReadOptions) -> Layout:
     """
     with open_bytes(path) as stream:
         start = stream.read(_LOOKED_AT)
-        whole = len(start) < _LOOKED_AT
+        while start.count(b"\n") < _LEAST_LINES and (more := stream.read(len(start))):  # of many columns
+            start += more
+        whole = not stream.read(1)
     encoding = options.encoding or _encoding(path, start)
     text = _decode(start, encoding, path.name)
+    if text[:500].lstrip().lower().startswith(("<!doctype", "<html", "<?xml")):
+        raise ValueError(
+            f"{path.name} is a page of the web or XML, no table; look at it, and download the table again."
+        )
     if "\x00" in text:
         raise ValueError(f"{path.name} holds zero bytes: it is no text, or in an encoding that has to be named.")
     lines = text.splitlines(keepends=True)
@@ -153,7 +161,7 @@ def _encoding(path: Path, start: bytes) -> str:
 def split(lines: Sequence[str], separator: str) -> list[list[str]]:
     """Return the cells of lines."""
     if separator == r"\s+":
-        return [line.split() for line in lines if line.strip()]
+        return [[cell.strip('"') for cell in _WORD.findall(line)] for line in lines if line.strip()]
     reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     return [row for row in reader if any(cell.strip() for cell in row)]
 
@@ -166,7 +174,8 @@ def _separator(lines: Sequence[str], name: str) -> str:
     best, most = ",", 0.0
     for separator in SEPARATORS:
         try:
-            widths = Counter(len(row) for row in split(sample, separator))
+            rows = split(sample, separator)
+            widths = Counter(len(row) for row in rows[1:] or rows)  # a header may be one cell shorter
         except csv.Error:
             continue
         width, count = max(widths.items(), key=lambda item: (item[0] > 1, item[1]))
@@ -251,7 +260,7 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
         return True
     if all(numbers[1:]):
         start = 0 if numbers[0] else 1
-        if _counts(first[start:], rows[1:], start):
+        if _counts(first[start:], rows[1:], start) or _numbered(first[start:], rows[1:], start):
             return True
         if start:  # ids without a header, or numbered features
             return is_id_name(first[0]) or is_number(second[0])
@@ -264,7 +273,15 @@ def _counts(names: Sequence[str], rows: Sequence[Sequence[str]], start: int) -> 
         return False
     if any(name != str(i) for i, name in enumerate(names, int(names[0]))):
         return False
-    return len(names) > 3 or any(not cell.strip().lstrip("+-").isdigit() for row in rows for cell in row[start:])
+    return len(names) > 2 or any(not cell.strip().lstrip("+-").isdigit() for row in rows for cell in row[start:])
+
+
+def _numbered(names: Sequence[str], rows: Sequence[Sequence[str]], start: int) -> bool:
+    """Tell whether names are different whole numbers above numbers nearly all of which are not whole."""
+    if len(names) < 2 or len(set(names)) < len(names) or not all(name.isdigit() for name in names):
+        return False
+    below = [cell.strip() for row in rows for cell in row[start:] if cell.strip()]
+    return sum(re.search(r"[.,]\d", cell) is not None for cell in below) > 0.9 * len(below) > 0
 
 
 def _names(rows: Sequence[Sequence[str]], source: str) -> tuple[str, ...]:

@@ -95,12 +95,13 @@ def _tidy(
     frame: Any, source: str, drop: Sequence[str], locate: Callable[[int], str] = locate_row
 ) -> tuple[Any, Callable[[int], str], list[str]]:
     """Leave out columns on request, and nameless columns and rows without any value; number names that come again."""
+    nameless = [str(name) in ("", "nan") for name in frame.columns]
     frame.columns = list(column_names(frame))
     unknown = [name for name in drop if name not in frame.columns]
     if unknown:
         raise ValueError(f"{source} has no column {unknown[0]!r} to drop; it has {some(frame.columns)}.")
     notes = [f"{source}: {', '.join(map(repr, drop))} left out as asked for."] if drop else []
-    empty = [name for name in frame.columns if name in ("", "nan") and frame[name].isna().all()]
+    empty = [name for name, bare in zip(frame.columns, nameless, strict=True) if bare and frame[name].isna().all()]
     if drop or empty:
         frame = frame.drop(columns=[*drop, *empty])
     there = np.flatnonzero(frame.notna().to_numpy().any(axis=1)) if frame.shape[1] else np.arange(len(frame))
@@ -115,12 +116,12 @@ def _turned(frame: Any, name: str, source: str, owner: str | None, *, how: str, 
     first = str(frame.columns[0])
     if owner is None and (is_id_name(first) or frame[first].dtype.kind not in "iufb"):
         owner = first
-    if owner and owner not in frame.columns:
+    if owner is not None and owner not in frame.columns:
         raise ValueError(
             f"{source} has no column {owner!r} for the names of the features; it has {some(frame.columns)}."
         )
-    features = as_ids(frame[owner]) if owner else [str(i) for i in range(len(frame))]
-    cells = frame.drop(columns=[owner]) if owner else frame
+    features = as_ids(frame[owner]) if owner is not None else [str(i) for i in range(len(frame))]
+    cells = frame.drop(columns=[owner]) if owner is not None else frame
     about = [column for column in cells.columns if not _has_numbers(cells[column])]
     told = [f"{name}: features x samples in the file, transposed as asked for."]
     if about:
@@ -144,7 +145,11 @@ def read_parquet(path: Path, options: ReadOptions) -> FileView:
     require("pyarrow", "parquet", f"Reading {path.name}")
     parquet = require("pyarrow.parquet", "parquet", f"Reading {path.name}")
     try:
-        frame = parquet.read_table(path).to_pandas()
+        table = parquet.read_table(path)
+        nested = [
+            str(column.name) for column in table.schema if column.type.num_fields and "dict" not in str(column.type)
+        ]
+        frame = table.drop_columns(nested).to_pandas()
     except OSError:
         raise
     except Exception as error:  # the library has a class of its own for every failure
@@ -154,7 +159,8 @@ def read_parquet(path: Path, options: ReadOptions) -> FileView:
         frame.index.names = ["index" if name is None else name for name in frame.index.names]
         index = str(frame.index.names[0]) if frame.index.nlevels == 1 else None
         frame = frame.reset_index()
-    return table_view(frame, path.stem, path.name, options, how="Parquet table", index=index)
+    how = f"Parquet table without the lists in {some(nested)}" if nested else "Parquet table"
+    return table_view(frame, path.stem, path.name, options, how=how, index=index)
 
 
 def read_excel(path: Path, options: ReadOptions, sheet: str | None) -> list[FileView]:

@@ -17,7 +17,7 @@ import pandas as pd
 
 from emvc.files._base import FileView, ReadOptions
 from emvc.files._ids import is_id_name
-from emvc.files._sniff import Layout, is_number, open_text, sniff
+from emvc.files._sniff import Layout, is_number, open_text, sniff, split
 from emvc.files._tables import stem, table_view
 from emvc.intake import MISSING
 
@@ -105,7 +105,7 @@ def _numbered(path: Path, layout: Layout) -> Any:
         before = layout.skip
         lines = (line for line in stream)
         if layout.separator == r"\s+":
-            rows = ((number, line.split()) for number, line in enumerate(lines, before + 1))
+            rows = ((number, row) for number, line in enumerate(lines, before + 1) for row in split([line], r"\s+"))
         else:
             reader = csv.reader(lines, delimiter=layout.separator, skipinitialspace=True)
             rows = ((reader.line_num + before, row) for row in reader)

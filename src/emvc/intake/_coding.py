@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import pandas as pd
 from pandas.api import types
 
 from emvc._array import FloatArray
-from emvc.intake._text import PLAIN, Style, days, read_dates, read_numbers, split_cells, texts_of
+from emvc.intake._text import PLAIN, STYLES, Style, days, read_dates, read_numbers, split_cells, texts_of
 
 Kind = Literal["number", "date", "binary", "ordered", "category", "dropped"]
 _MOST_NAMED = 3
@@ -60,8 +60,8 @@ class Rule:
         Values that are known, folded to lower case.
     labels : tuple of str
         The same as they were written.
-    style : tuple of two str
-        How numbers are written.
+    style : tuple of three str
+        How numbers are written: sign of decimals, sign between thousands, unit.
     format : str
         How dates are written.
     """
@@ -69,8 +69,19 @@ class Rule:
     kind: Kind
     values: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
-    style: tuple[str, str] = PLAIN
+    style: tuple[str, str, str] = PLAIN
     format: str = ""
+
+    def __post_init__(self) -> None:
+        texts = (*self.values, *self.labels, *self.style, self.format)
+        fits = (
+            self.kind in get_args(Kind)
+            and len(self.style) == 3
+            and Style(*self.style[:2]) in STYLES
+            and len(self.values) == len(self.labels)
+        )
+        if not fits or not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"this is no rule for a column: {self!r}.")
 
     def names(self, column: str) -> tuple[str, ...]:
         """Return the names of the columns that a column becomes."""
@@ -90,7 +101,7 @@ class Rule:
             plain, texts = split_cells(cells)
             values = np.where(plain.notna(), plain, read_numbers(texts, Style(*self.style)))
         else:
-            texts = texts_of(cells)
+            texts = texts_of(cells, self.values)
             values = self._read(texts)
         here = texts.notna().to_numpy()
         odd = texts[here & np.isnan(values)]
@@ -137,6 +148,17 @@ class Encoded:
 class Coding:
     """Names of the columns of a table, and rules for those that are not plainly numeric.
 
+    Attributes
+    ----------
+    view : str
+        Name of the view.
+    names : tuple of str
+        Columns of the table.
+    rules : dict
+        By column, how those become numbers that are not plainly numeric.
+    named : bool
+        Whether the columns have names instead of a mere count.
+
     Examples
     --------
     >>> import pandas as pd
@@ -149,6 +171,19 @@ class Coding:
     view: str
     names: tuple[str, ...]
     rules: Mapping[str, Rule]
+    named: bool = True
+
+    def __post_init__(self) -> None:
+        names = set(self.names)
+        if len(names) < len(self.names) or not all(isinstance(rule, Rule) for rule in self.rules.values()):
+            raise ValueError(f"the coding of view {self.view!r} has a column twice, or something else than rules.")
+        if not names >= self.rules.keys():
+            raise ValueError(f"the coding of view {self.view!r} has a rule for a column that the table does not have.")
+
+    @classmethod
+    def plain(cls, frame: pd.DataFrame, view: str) -> Self:
+        """Return the coding of a table whose columns are all plainly numeric."""
+        return cls(view, column_names(frame), {}, is_named(frame))
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -164,11 +199,8 @@ class Coding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the coding as what JSON knows."""
-        return {
-            "view": self.view,
-            "names": list(self.names),
-            "rules": {k: dataclasses.asdict(r) for k, r in self.rules.items()},
-        }
+        rules = {name: dataclasses.asdict(rule) for name, rule in self.rules.items()}
+        return {"view": self.view, "names": list(self.names), "rules": rules, "named": self.named}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
@@ -177,7 +209,7 @@ class Coding:
         for name, fields in content["rules"].items():
             known: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in fields.items()}
             rules[str(name)] = Rule(**known)
-        return cls(str(content["view"]), tuple(map(str, content["names"])), rules)
+        return cls(str(content["view"]), tuple(map(str, content["names"])), rules, bool(content["named"]))
 
     def apply(self, frame: pd.DataFrame) -> Encoded:
         """Encode new rows; columns may be in any order, and those that are not used may be absent.
@@ -187,23 +219,30 @@ class Coding:
         ValueError
             If a column is missing or unknown.
         """
-        named = dict(zip(column_names(frame), range(frame.shape[1]), strict=True))
-        self._check_names(named)
+        given = column_names(frame)
+        if self._counts_only(frame, given):
+            given = self.names
+        places = dict(zip(given, range(frame.shape[1]), strict=True))
+        self._check_names(places)
         values = np.empty((len(frame), len(self.columns)))
         records: list[ColumnRecord] = []
         start = 0
         for names, rule in self._parts():
             if rule is None:
-                width = len(names)
-                values[:, start : start + width] = self._plain(frame, [named[name] for name in names], names, records)
+                found = self._plain(frame, [places[name] for name in names], names, records)
+            elif rule.kind == "dropped":
+                continue
             else:
-                (name,) = names
-                width = len(rule.names(name))
-                if rule.kind != "dropped":
-                    values[:, start : start + width], odd = rule.apply(frame.iloc[:, named[name]])
-                    records.extend(self._about(name, rule, odd))
-            start += width
+                found, odd = rule.apply(frame.iloc[:, places[names[0]]])
+                records.extend(self._about(names[0], rule, odd))
+            values[:, start : start + found.shape[1]] = found
+            start += found.shape[1]
         return Encoded(values, self.columns, tuple(records), self, self.dropped)
+
+    def _counts_only(self, frame: pd.DataFrame, names: Sequence[str]) -> bool:
+        """Tell whether columns can only be told by their places, since here or in the fit they have no names."""
+        unnamed = not (self.named and is_named(frame))
+        return unnamed and len(names) == len(self.names) and set(names) != set(self.names)
 
     def _parts(self) -> Iterator[tuple[list[str], Rule | None]]:
         """Yield runs of plainly numeric columns, and the others one by one."""
@@ -240,12 +279,10 @@ class Coding:
         for what, columns in (("missing", missing), ("unknown", unknown)):
             if columns:
                 more = f" and {len(columns) - 1} more columns are" if len(columns) > 1 else " is"
-                first = ", ".join(map(repr, self.names[:_MOST_NAMED])) + (
-                    ", ..." if len(self.names) > _MOST_NAMED else ""
-                )
-                raise ValueError(
-                    f"view {self.view!r}: column {columns[0]!r}{more} {what}; the fit had {len(self.names)}: {first}."
-                )
+                first = ", ".join(map(repr, self.names[:_MOST_NAMED]))
+                rest = ", ..." if len(self.names) > _MOST_NAMED else "."
+                known = f"the fit had {len(self.names)}: {first}{rest}"
+                raise ValueError(f"view {self.view!r}: column {columns[0]!r}{more} {what}; {known}")
 
     def _about(self, name: str, rule: Rule, odd: Sequence[str]) -> Iterator[ColumnRecord]:
         if not odd:
@@ -261,6 +298,8 @@ class Coding:
 
 def tidy(cells: pd.Series) -> pd.Series:
     """Return a column of Python or Arrow objects as numbers, truth values or times if that is what they all are."""
+    if isinstance(cells.dtype, pd.PeriodDtype):
+        return cells.dt.to_timestamp()
     if isinstance(cells.dtype, pd.ArrowDtype) and not types.is_numeric_dtype(cells.dtype):
         cells = cells.astype(object)
     return cells.infer_objects() if cells.dtype == object else cells
@@ -269,6 +308,12 @@ def tidy(cells: pd.Series) -> pd.Series:
 def shorten(values: Sequence[str]) -> str:
     """Return the first few of several values, in quotes."""
     return ", ".join(map(repr, values[:_MOST_NAMED])) + (", ..." if len(values) > _MOST_NAMED else "")
+
+
+def is_named(frame: pd.DataFrame) -> bool:
+    """Tell whether the columns of a table have names instead of a mere count."""
+    columns = frame.columns
+    return not (isinstance(columns, pd.RangeIndex) and columns.start == 0 and columns.step == 1)
 
 
 def column_names(frame: pd.DataFrame) -> tuple[str, ...]:

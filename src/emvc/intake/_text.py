@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,10 +17,11 @@ MISSING = frozenset(
 
 
 class Style(NamedTuple):
-    """How numbers are written: the sign of decimals and the one between thousands."""
+    """How numbers are written: the sign of decimals, the one between thousands, and the unit behind them."""
 
     decimal: str
     thousands: str
+    unit: str = ""
 
 
 _SIGNS = ((".", ""), (".", ","), (",", ""), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"))
@@ -28,19 +29,34 @@ STYLES = tuple(Style(*signs) for signs in _SIGNS)
 """Ways to write numbers; where several fit as well, the first one counts."""
 
 PLAIN = STYLES[0]
-_BLANKS = str.maketrans({"\xa0": " ", "\u202f": " ", "\u2009": " ", "\u2212": "-", "\u2019": "'"})
+_BLANKS = str.maketrans({"\xa0": " ", "\u202f": " ", "\u2009": " ", "\u2212": "-", "\u2013": "-", "\u2019": "'"})
 _DAYS = tuple(f"%d{sign}%m{sign}{year}" for sign in "./-" for year in ("%Y", "%y"))
 _MONTHS = tuple(f"%m{sign}%d{sign}{year}" for sign in "/-" for year in ("%Y", "%y"))
 _OTHERS = ("%Y/%m/%d", "%Y.%m.%d", *(f"%d{sign}{month}{sign}%Y" for sign in " -" for month in ("%b", "%B")))
 _OTHERS += ("%b %d, %Y", "%B %d, %Y", "%d. %B %Y")
-DATES = ("ISO8601", *(day + time for day in (*_DAYS, *_MONTHS, *_OTHERS) for time in ("", " %H:%M", " %H:%M:%S")))
+_TIMES = ("%H:%M", "%H:%M:%S")
+DATES = (
+    "ISO8601",
+    *(day + time for day in (*_DAYS, *_MONTHS, *_OTHERS) for time in ("", " %H:%M", " %H:%M:%S")),
+    *_TIMES,
+)
 """Ways to write dates; where several fit as well, the first one counts: the day comes before the month."""
 
-_LOOKS_LIKE_DATE = r"\d{1,4}[-./ ]+\w{1,9}[-./, ]+\d{1,4}.*|[A-Za-z]{3,9} \d{1,2}, ?\d{4}.*"
+_LOOKS_LIKE_DATE = (
+    r"\d{1,4}[-./ ]+\w{1,9}[-./, ]+\d{1,4}.*|[A-Za-z]{3,9} \d{1,2}, ?\d{4}.*|\d{4}-\d\d|\d\d?(:\d\d){1,2}"
+)
+_UNIT = r".*\d ?([A-Za-z\u00b5\u03bc\u00b0/%\u00b2\u00b3]+)"
 
 
-def texts_of(cells: pd.Series) -> pd.Series:
+def texts_of(cells: pd.Series, known: Collection[str] = ()) -> pd.Series:
     """Return cells as text without blanks around them, None where there is no value.
+
+    Parameters
+    ----------
+    cells : Series
+        Of any type.
+    known : collection of str
+        Values that are none of the `MISSING` ones here, such as a minus beside a plus.
 
     Examples
     --------
@@ -48,16 +64,20 @@ def texts_of(cells: pd.Series) -> pd.Series:
     >>> texts_of(pd.Series([" a", "N/A", 2.0, None])).tolist()
     ['a', None, '2', None]
     """
-    codes, found = pd.factorize(cells, use_na_sentinel=True)
-    texts = np.array([_as_text(cell) for cell in found] + [None], dtype=object)
-    return pd.Series(texts[codes], index=cells.index, dtype=object)
+    try:
+        codes, found = pd.factorize(cells, use_na_sentinel=True)
+    except TypeError:  # lists and the like
+        codes, found = pd.factorize(cells.map(str, na_action="ignore"), use_na_sentinel=True)
+    texts = [_as_text(cell) for cell in found]
+    missing = MISSING - set(known) - ({"-"} if "+" in texts else set())
+    kept = np.array([None if text.lower() in missing else text for text in texts] + [None], dtype=object)
+    return pd.Series(kept[codes], index=cells.index, dtype=object)
 
 
-def _as_text(cell: Any) -> str | None:
+def _as_text(cell: Any) -> str:
     if isinstance(cell, float) and cell.is_integer():
         cell = int(cell)
-    text = str(cell).translate(_BLANKS).strip()
-    return None if text.lower() in MISSING else text
+    return str(cell).translate(_BLANKS).strip()
 
 
 def split_cells(cells: pd.Series) -> tuple[pd.Series, pd.Series]:
@@ -82,20 +102,28 @@ def matching_styles(texts: Sequence[str]) -> tuple[int, tuple[Style, ...]]:
     Examples
     --------
     >>> matching_styles(["1,5", "2.000"])
-    (2, (Style(decimal=',', thousands='.'),))
+    (2, (Style(decimal=',', thousands='.', unit=''),))
     """
-    cells, signs = pd.Series(list(texts), dtype=object), set("".join(texts))
+    cells = pd.Series(list(texts), dtype=object)
+    units = cells.str.extract(f"^{_UNIT}$", expand=False).dropna().unique().tolist()
+    unit = units[0] if len(units) == 1 else ""
+    signs = set("".join(texts))
     styles = [style for style in STYLES if style == PLAIN or set(style.thousands or style.decimal) <= signs]
-    counts = [int(_is_number(cells, style).sum()) for style in styles]
+    counts = [int(_is_number(_without(cells, unit), style).sum()) for style in styles]
     most = max(counts)
-    return most, tuple(style for style, count in zip(styles, counts, strict=True) if count == most)
+    fitting = (style for style, count in zip(styles, counts, strict=True) if count == most)
+    return most, tuple(style._replace(unit=unit) for style in fitting)
+
+
+def _without(texts: pd.Series, unit: str) -> pd.Series:
+    return texts.str.removesuffix(unit).str.rstrip() if unit else texts
 
 
 def _is_number(texts: pd.Series, style: Style) -> pd.Series:
     decimal, thousands = re.escape(style.decimal), re.escape(style.thousands)
     whole = rf"(?:[1-9]\d{{0,2}}(?:{thousands}\d{{3}})+|\d*)" if thousands else r"\d*"
-    number = rf"[+-]?(?:(?=[\d{decimal}]){whole}(?:{decimal}\d*)?(?:[eE][+-]?\d+)?|[iI]nf(?:inity)?)(?: ?%)?"
-    return (texts.str.fullmatch(number) == True) & (texts != style.decimal)  # noqa: E712
+    number = rf"[+-]?(?:(?=[\d{decimal}]){whole}(?:{decimal}\d*)?(?:[eE][+-]?\d+)?|[iI]nf(?:inity)?)"
+    return (texts.str.fullmatch(number, flags=re.ASCII) == True) & (texts != style.decimal)  # noqa: E712
 
 
 def read_numbers(texts: pd.Series, style: Style) -> Any:
@@ -104,11 +132,11 @@ def read_numbers(texts: pd.Series, style: Style) -> Any:
     Examples
     --------
     >>> import pandas as pd
-    >>> read_numbers(pd.Series(["1.234,5", "12 %", "low"]), Style(",", "."))
+    >>> read_numbers(pd.Series(["1.234,5 mg", "12", "low"]), Style(",", ".", "mg"))
     array([1234.5,   12. ,    nan])
     """
-    cells = texts.where(_is_number(texts, style))
-    cells = cells.str.replace("%", "", regex=False)
+    cells = _without(texts, style.unit)
+    cells = cells.where(_is_number(cells, style))
     if style.thousands:
         cells = cells.str.replace(style.thousands, "", regex=False)
     if style.decimal != ".":

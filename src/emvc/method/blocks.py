@@ -17,6 +17,7 @@ import numpy as np
 from emvc._array import BoolArray, FloatArray, IntArray
 from emvc._threads import gram
 from emvc._validation import Views
+from emvc.cells import count_present
 from emvc.method.prepare import place
 from emvc.method.reference import Reference, Screening
 from emvc.spectral import scale_rows
@@ -74,6 +75,10 @@ class Block:
         The two reasons.
     totals : ndarray
         Objective and bound, and the sums over the rows of the shares of the views.
+    present : tuple of ndarray of int
+        How many cells each column of each view has.
+    shown : ndarray of int of shape (n_views,)
+        How many rows each view shows.
     """
 
     first: int
@@ -84,6 +89,8 @@ class Block:
     isolation: FloatArray
     disagreement: FloatArray
     totals: FloatArray
+    present: tuple[IntArray, ...]
+    shown: IntArray
     clusters: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     labels: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     embedding: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
@@ -143,6 +150,8 @@ def make_block(views: Views, first: int, known: Landmarks) -> Block:
         isolation=isolation,
         disagreement=disagreement,
         totals=totals,
+        present=tuple(map(count_present, views.shown_rows())),
+        shown=(~views.missing).sum(axis=0),
     )
 
 
@@ -169,6 +178,12 @@ def moments_task(block: Block, message: None) -> tuple[Block, tuple[FloatArray, 
         len(part),
         len(block.believed),
     )
+
+
+def count_task(block: Block, message: None) -> tuple[Block, tuple[tuple[IntArray, ...], IntArray]]:
+    """Return how many cells the columns have, and how many rows the views show."""
+    del message
+    return block, (block.present, block.shown)
 
 
 def embed_task(block: Block, message: tuple[FloatArray, bool, IntArray]) -> tuple[Block, FloatArray]:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from emvc import graphs
+from emvc import cells, graphs
 from emvc._array import FloatArray
 from emvc._validation import View
 from emvc.graphs import Scaling
@@ -168,7 +168,13 @@ def _made_up(view: View) -> View:
     shape = (min(_MADE_UP, n_samples), n_features)
     low, high = graphs.column_ranges(view)
     ruined = rng.uniform(low, high, shape)
-    return graphs.like(np.vstack([ruined, graphs.take_cells(view, rng.integers(0, n_samples, shape))]), view)
+    if not cells.has_gaps(view):
+        others = graphs.take_cells(view, rng.integers(0, n_samples, shape))
+        return graphs.like(np.vstack([ruined, others]), view)
+    # Rows with the same cells as samples: the fewer there are, the less is known of a distance.
+    others = cells.draw(view, rng.random(shape))
+    alike = np.isnan(view[rng.integers(0, n_samples, shape[0])])
+    return np.where(np.vstack([alike, alike]), np.nan, np.vstack([ruined, others]))
 
 
 def _log(squares: FloatArray) -> FloatArray:

@@ -35,6 +35,7 @@ class Source(Protocol):
     n_samples: int
     names: tuple[str, ...]
     n_features: tuple[int, ...]
+    feature_names: tuple[Any, ...]
 
     def take(self, rows: IntArray) -> Views:
         """Return some rows, sorted, of all views."""
@@ -55,6 +56,7 @@ class LocalSource:
     def __init__(self, views: Views) -> None:
         self._views = views
         self.n_samples, self.names, self.n_features = views.n_samples, views.names, views.n_features
+        self.feature_names = views.feature_names
 
     def take(self, rows: IntArray) -> Views:
         """Return some rows of all views."""
@@ -99,13 +101,15 @@ def draw(n_samples: int, number: int) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A fit with landmarks: what the estimator makes its attributes of."""
+    """A fit with landmarks: what the estimator makes its attributes of; ``present`` and ``shown`` as in a block."""
 
     attributes: dict[str, Any]
     prepared: Prepared
     views: Views
     image: FloatArray
     centers: FloatArray
+    present: tuple[IntArray, ...]
+    shown: IntArray
 
 
 def fit(
@@ -156,7 +160,9 @@ def fit(
         "bound": float(totals[1]),
         "shares": totals[2:] / n_kept,
     }
-    return Fitted(attributes, prepared, views, image, centers)
+    counts = blocks.apply(tasks.count_task, None)
+    present = tuple(sum(parts) for parts in zip(*(of for of, _ in counts), strict=True))
+    return Fitted(attributes, prepared, views, image, centers, present, sum(shown for _, shown in counts))
 
 
 def embedding_map(gram: FloatArray, mass: FloatArray, n_components: int) -> tuple[FloatArray, FloatArray]:

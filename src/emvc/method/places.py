@@ -21,6 +21,7 @@ from functools import partial
 
 import numpy as np
 
+from emvc import cells, graphs
 from emvc._array import ROUNDING, BoolArray, FloatArray, IntArray
 from emvc._threads import by_rows, gram
 from emvc._validation import View
@@ -51,7 +52,8 @@ class Components:
     @classmethod
     def fit(cls, view: View, number: int) -> Components:
         """Find the components of scaled features, by subspace iteration from directions that are the same for all."""
-        mean = np.asarray(view.mean(axis=0), dtype=np.float64).ravel()
+        mean = graphs.column_means(view)
+        view = cells.filled(view, mean)
         width = min(number + _SPARE, len(mean))
         directions: FloatArray = np.random.default_rng(0).standard_normal((len(mean), width))
         for _ in range(_SEARCH_STEPS if width < len(mean) else 1):
@@ -63,7 +65,8 @@ class Components:
         return cls(mean, directions @ turn[:, keep[values[keep] > ROUNDING * max(values.max(initial=0.0), 1e-300)]])
 
     def scores(self, view: View) -> FloatArray:
-        """Return the components of samples, of shape (n_samples, n_components)."""
+        """Return the components of samples, of shape (n_samples, n_components); missing cells say nothing."""
+        view = cells.filled(view, self.mean)
         return np.asarray(view @ self.directions, dtype=np.float64) - self.mean @ self.directions
 
 

@@ -57,7 +57,7 @@ def test_every_method_finds_clear_clusters_and_takes_what_is_missing(easy, holes
         clear, gaps = (run_cell(BoardCell(entry, name)) for entry in (easy, holes))
         assert clear["failure"] is None, clear["failure"]
         assert gaps["failure"] is None, gaps["failure"]
-        assert gaps["imputed"] == 1
+        assert gaps["imputed"] == (name not in ("EMVC", "NEMO", *LADDER)), name
         assert clear["imputed"] == 0
         if name not in ("best graph", "k-means on one view", "RMSC"):
             assert clear["nmi"] > 0.8, name

@@ -39,7 +39,7 @@ class BestGraph(EMVC):
     def fit(self, views: Any, y: Any = None) -> Any:
         """Cluster every view alone and keep the one whose leading eigenvalues are closest to one."""
         del y
-        checked = check_views(views, allow_missing=True)
+        checked = check_views(views, allow_missing=True, allow_gaps=True)
         n_clusters, best = int(self.n_clusters), -np.inf
         for array, absent in zip(checked.arrays, checked.missing.T, strict=True):
             n_present = int((~absent).sum())
