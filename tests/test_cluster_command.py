@@ -23,7 +23,7 @@ from emvc import cli, datasets, out_of_core
 from emvc.datasets.real import fetch
 from emvc.metrics import clustering_accuracy
 
-FILES = ["labels.csv", "model.emvc", "report.html"]
+FILES = ["labels.csv", "markers.csv", "methods.txt", "model.emvc", "report.html"]
 
 
 def run(capsys, *arguments):

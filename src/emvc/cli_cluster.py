@@ -16,13 +16,14 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from emvc import cli_explain
 from emvc._output import new_results
 from emvc._terminal import Console, csv_bytes
 
 out = Console()
 err = Console(stderr=True)
 
-FILES = ("labels.csv", "report.html", "model.emvc")
+FILES = ("labels.csv", "report.html", "model.emvc", *cli_explain.FILES)
 """What `emvc cluster` writes."""
 
 _MOST_ASSESSED = 3000  # samples; more are assessed if asked for
@@ -220,6 +221,19 @@ def cluster(
             help="Test for structure and stability by repeated fits; by default for up to 3,000 samples in memory.",
         ),
     ] = None,
+    annotate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Table about the samples, not used for clustering: compared with the clusters."
+        ),
+    ] = None,
+    split: Annotated[
+        bool,
+        typer.Option("--split", help="Valid p-values of markers: each view is tested against the others' clusters."),
+    ] = False,
+    name_clusters: Annotated[
+        bool, typer.Option("--name-clusters", help="Name clusters after their strongest annotation.")
+    ] = False,
     jobs: Annotated[int | None, typer.Option(help="Threads; as many as the libraries like by default.")] = None,
     device: Annotated[str, typer.Option(callback=_check_device, help="Where to compute.")] = "cpu",
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier result.")] = False,
@@ -257,8 +271,12 @@ def cluster(
         notes = [*joined.notes, *column_notes(getattr(model, "intake_", [])), *([_ONE_HOT] if one_hot else []), *notes]
         assessment = _assess(joined, model, assess, verbose=0 if silent or not err.is_terminal else 1)
         with _status("writing", silent=silent), limit_threads(jobs):
-            findings = _write_results(folder, model, joined.sample_ids, notes, assessment, safe=safe_csv)
+            explained = cli_explain.explain_clusters(joined, model, annotate, split=split, assessment=assessment)
+            findings = _write_results(
+                folder, model, joined, notes, assessment, explained, name_clusters=name_clusters, safe=safe_csv
+            )
     summary = _summarize(model, output, notes, findings, time.perf_counter() - started)
+    summary["explanation"] = cli_explain.explanation_lines(explained)
     if as_json:
         typer.echo(json.dumps(summary))
     elif not quiet:
@@ -338,19 +356,35 @@ def _assess(joined: Any, model: Any, wanted: bool | None, *, verbose: int) -> An
 
 
 def _write_results(
-    folder: Path, model: Any, sample_ids: Sequence[str], notes: Sequence[str], assessment: Any, *, safe: bool
+    folder: Path,
+    model: Any,
+    joined: Any,
+    notes: Sequence[str],
+    assessment: Any,
+    explained: Any,
+    *,
+    name_clusters: bool,
+    safe: bool,
 ) -> list[dict[str, Any]]:
     """Write all files; return what was found."""
     from emvc import report
     from emvc.findings import find
 
-    findings = find(model, assessment)
+    findings, sample_ids = find(model, assessment), joined.sample_ids
     write_labels(folder / "labels.csv", model, sample_ids, assessment, findings, safe=safe)
     model.save(folder / "model.emvc")
     title = f"Clusters of {len(sample_ids)} samples in {', '.join(model.view_names_)}"
     report.write_report(
-        model, folder / "report.html", sample_ids=sample_ids, title=title, join_notes=notes, assessment=assessment
+        model,
+        folder / "report.html",
+        sample_ids=sample_ids,
+        title=title,
+        join_notes=notes,
+        assessment=assessment,
+        explanation=explained,
+        name_clusters=name_clusters,
     )
+    report.write_files(folder, cli_explain.explanation_files(model, explained, assessment, safe=safe))
     return [finding.as_dict() for finding in findings]
 
 
@@ -389,7 +423,7 @@ def _summarize(
 ) -> dict[str, Any]:
     return {
         "output": str(output),
-        "files": {name: str(output / name) for name in FILES},
+        "files": {name: str(output / name) for name in FILES if (output / name).exists()},
         "n_samples": len(model.labels_),
         "n_clusters": int(model.n_clusters_),
         "cluster_sizes": [int((model.labels_ == c).sum()) for c in range(model.n_clusters_)],
@@ -420,6 +454,8 @@ def _print_summary(summary: dict[str, Any]) -> None:
     for view in summary["views"]:
         table.add_row(escape(view["name"]), f"{view['error']:.2f}", f"{view['weight']:.2f}", str(view["condemned"]))
     out.print(table)
+    for line in summary["explanation"]:
+        out.print(Text(line), soft_wrap=True)
     for note in summary["notes"]:
         out.print(Text(f"note: {note}"), soft_wrap=True)
     out.print(Text(f"Labels, report and model are in {summary['output']}."), soft_wrap=True)
@@ -427,16 +463,23 @@ def _print_summary(summary: dict[str, Any]) -> None:
 
 def write_report(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that 'emvc cluster' has written.")],
+    other: Annotated[
+        Path | None, typer.Argument(metavar="[OTHER]", help="Another model: compare the two, see who moved.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file; beside the model by default.")
     ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
 ) -> None:
-    """Write the report of a saved model."""
+    """Write the report of a saved model, or a comparison of two."""
     with guarded(debug=debug):
         from emvc import report
         from emvc.persistence import load
 
+        if other is not None:
+            path = cli_explain.write_comparison(model, other, output)
+            out.print(Text(f"Comparison: {path}"), soft_wrap=True)
+            return
         fitted = load(model)
         if not hasattr(fitted, "sample_errors_"):
             raise ValueError(f"{model} is a {type(fitted).__name__}; there are reports about EMVC only.")
