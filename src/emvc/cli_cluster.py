@@ -94,19 +94,33 @@ def cluster(
     beta: Annotated[
         Any,
         typer.Option(
-            parser=_weight, metavar="NUMBER|auto", help="Weight of errors of whole samples in the model of the paper."
+            parser=_weight,
+            metavar="NUMBER|auto",
+            help="Weight of errors of whole samples in the model of the paper.",
+            rich_help_panel="Method",
         ),
     ] = "auto",
     lam: Annotated[
-        Any, typer.Option(parser=_weight, metavar="NUMBER|auto", help="Weight of its errors of single states.")
+        Any,
+        typer.Option(
+            parser=_weight,
+            metavar="NUMBER|auto",
+            help="Weight of its errors of single states.",
+            rich_help_panel="Method",
+        ),
     ] = "auto",
-    tol: Annotated[float, typer.Option(min=1e-12, help="Relative duality gap at which the solver stops.")] = 1e-3,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all that is random: same seed, same labels.")] = 0,
+    tol: Annotated[
+        float, typer.Option(min=1e-12, help="Relative duality gap at which the solver stops.", rich_help_panel="Method")
+    ] = 1e-3,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of all that is random: same seed, same labels.", rich_help_panel="Method")
+    ] = 0,
     outliers: Annotated[
         str,
         typer.Option(
             callback=_check_outliers,
             help="What samples get whose views are all wrong: 'assign' a cluster or 'label' -1.",
+            rich_help_panel="Method",
         ),
     ] = "assign",
     landmarks: Annotated[
@@ -115,10 +129,14 @@ def cluster(
             min=2,
             help="Number of landmarks for many samples. Data in .npy, .parquet, .h5, .hdf5 or .zarr then stay on disk "
             "(needs the extra 'dask').",
+            rich_help_panel="Method",
         ),
     ] = None,
     scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler to compute on, with --landmarks.")
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Dask scheduler to compute on, with --landmarks.", rich_help_panel="Method"
+        ),
     ] = None,
     assess: Annotated[
         bool | None,
@@ -140,8 +158,12 @@ def cluster(
     name_clusters: Annotated[
         bool, typer.Option("--name-clusters", help="Name clusters after their strongest annotation.")
     ] = False,
-    jobs: Annotated[int | None, typer.Option(help="Threads; as many as the libraries like by default.")] = None,
-    device: Annotated[str, typer.Option(callback=_check_device, help="Where to compute.")] = "cpu",
+    jobs: Annotated[
+        int | None, typer.Option(help="Threads; as many as the libraries like by default.", rich_help_panel="Method")
+    ] = None,
+    device: Annotated[
+        str, typer.Option(callback=_check_device, help="Where to compute.", rich_help_panel="Method")
+    ] = "cpu",
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier result.")] = False,
     safe_csv: SafeCsv = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,

@@ -16,7 +16,7 @@ err = Console(stderr=True)
 
 _INTERRUPTED = 130  # what shells report for Ctrl-C
 _ERRORS = (OSError, ValueError, TypeError, MemoryError, ImportError)
-_FILES = "Files"  # a part of the help
+_READING = "Reading files"  # a part of the help
 
 
 @contextmanager
@@ -76,18 +76,25 @@ Files = Annotated[
 IdColumn = Annotated[
     str | None,
     typer.Option(
-        help="Column of the sample ids, which say which rows of different files are the same; found out by default."
+        help="Column of the sample ids, which say which rows of different files are the same; found out by default.",
+        rich_help_panel=_READING,
     ),
 ]
 Header = Annotated[
     bool | None,
     typer.Option(
-        "--header/--no-header", help="Whether text files start with the names of columns; found out by default."
+        "--header/--no-header",
+        help="Whether text files start with the names of columns; found out by default.",
+        rich_help_panel=_READING,
     ),
 ]
 Transpose = Annotated[
     list[str] | None,
-    typer.Option(metavar="VIEW", help="A view with features in rows and samples in columns; repeatable."),
+    typer.Option(
+        metavar="VIEW",
+        help="A view with features in rows and samples in columns; repeatable.",
+        rich_help_panel=_READING,
+    ),
 ]
 MatchIds = Annotated[
     str,
@@ -95,6 +102,7 @@ MatchIds = Annotated[
         metavar="exact|loose",
         callback=_check_match,
         help="loose: ids may differ in case, '.', '-', '_', blanks and leading zeros.",
+        rich_help_panel=_READING,
     ),
 ]
 ConfigFile = Annotated[
@@ -104,6 +112,7 @@ ConfigFile = Annotated[
         callback=use_config,
         is_eager=True,
         help="Files, how to read each, and options of this command, in TOML; 'emvc check --write-config' writes one.",
+        rich_help_panel=_READING,
     ),
 ]
 SafeCsv = Annotated[
