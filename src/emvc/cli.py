@@ -22,6 +22,7 @@ app = typer.Typer(
     epilog="Start with 'emvc check FILES...', which changes nothing; 'emvc demo' shows what comes out.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",  # which joins the lines of a paragraph
 )
 out = Console()
 err = Console(stderr=True)
