@@ -101,4 +101,4 @@ reproduce: $(VENV)/installed
 	$(BIN)/emvc reproduce --jobs 2 --output emvc-reproduction
 
 clean:
-	rm -rf $(VENV) $(DEMO_DIR) $(BOARD_DIR)/generated $(BOARD_DIR)/smoke build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api docs/gallery
+	rm -rf $(VENV) $(DEMO_DIR) $(BOARD_DIR)/generated $(BOARD_DIR)/smoke build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api docs/gallery docs/tutorials

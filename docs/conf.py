@@ -13,6 +13,8 @@ for library in ("OMP", "OPENBLAS", "NUMBA"):  # the examples are small; threads 
 
 import emvc  # noqa: E402
 
+TUTORIAL_DATA = (Path(os.environ.get("EMVC_DATA", HERE)) / "board").is_dir()
+
 project = "emvc"
 author = "The emvc developers"
 copyright = "the emvc developers"
@@ -27,7 +29,15 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "_ext", "_templates", "gallery/*.py.md5", "**/README.*", "**/GALLERY_HEADER.*"]
+exclude_patterns = [
+    "_build",
+    "_ext",
+    "_templates",
+    "gallery/*.py.md5",
+    "tutorials/*.py.md5",
+    "**/README.*",
+    "**/GALLERY_HEADER.*",
+]
 templates_path = ["_templates"]
 default_role = "py:obj"
 smartquotes = False  # they pair the quotes of default="auto" wrongly
@@ -49,9 +59,10 @@ napoleon_use_rtype = False
 napoleon_custom_sections = ["Attributes", "Parameters"]  # see _ext/definition_lists.py
 
 sphinx_gallery_conf = {
-    "examples_dirs": "../examples",
-    "gallery_dirs": "gallery",
-    "filename_pattern": r"\.py$",
+    "examples_dirs": ["../examples", "../tutorials"],
+    "gallery_dirs": ["gallery", "tutorials"],
+    # Tutorials run where their data are; elsewhere their pages show the code alone.
+    "filename_pattern": r"\.py$" if TUTORIAL_DATA else r"examples/[^/]*\.py$",
     "within_subsection_order": "gallery_order.ReadingOrder",
     "abort_on_example_error": True,
     "download_all_examples": False,

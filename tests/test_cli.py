@@ -96,7 +96,7 @@ def test_files_appear_whole_or_not_at_all(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(report.os, "replace", fail)
+    monkeypatch.setattr("os.replace", fail)
     with pytest.raises(OSError, match="No space left"):
         report.write_files(tmp_path, {"a.txt": b"new"})
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]

@@ -23,7 +23,7 @@ from emvc import cli, datasets, out_of_core
 from emvc.datasets.real import fetch
 from emvc.metrics import clustering_accuracy
 
-FILES = ["labels.csv", "model.emvc", "report.html"]
+FILES = ["labels.csv", "markers.csv", "methods.txt", "model.emvc", "report.html"]
 
 
 def run(capsys, *arguments):
@@ -328,12 +328,11 @@ def test_cluster_on_a_scheduler(capsys, stored, tmp_path):
 
 HOSTILE = {
     "ragged.csv": b"id,a,b\ns1,1,2\ns2,3\n",
-    "latin.csv": "id,a,b\ns1,1,2\nsÿ,3,4\n".encode("latin-1"),
     "twice.csv": b"id,a,b\ns1,1,2\ns1,3,4\n",
     "header.csv": b"id,a,b\n",
-    "gap.csv": b"id,a,b\ns1,1,2\ns2,,4\n",
     "huge.csv": b"id,a,b\ns1,1,2\ns2,1e308,4\n",
-    "text.csv": b"id,a,b\ns1,1,2\ns2,low,4\n",
+    "zero.csv": b"id,a,b\ns1,1,2\ns2,\x00,4\n",
+    "view.rds": b"nothing",
     "none.csv": None,
     "two.csv": b"id,a\ns1,1\ns2,2\n",  # fewer samples than clusters
     "broken.mat": b"nothing",
@@ -402,7 +401,7 @@ def test_places_that_cannot_be_written(capsys, files, tmp_path, monkeypatch):
     def deny(*_args, **_options):
         raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path))
 
-    monkeypatch.setattr("tempfile.mkdtemp", deny)
+    monkeypatch.setattr("os.mkdir", deny)
     code, shown = cluster(capsys, *files, "-k", 3, "-o", tmp_path / "out")
     assert code == 1
     assert "Permission denied" in shown.err
@@ -433,17 +432,17 @@ def test_a_failed_replacement_keeps_the_old_result(capsys, files, tmp_path, monk
     target = tmp_path / "out"
     assert cluster(capsys, *files, "-k", 3, "-o", target)[0] == 0
     before = (target / "labels.csv").read_bytes()
-    rename, calls = os.rename, []
+    replace = os.replace
 
-    def fail_second(source, destination):
-        calls.append(source)
-        if len(calls) == 2:
+    def fail_for_the_model(source, destination):
+        if Path(destination) == target / "model.emvc" and "complete" in str(source):
             raise OSError(errno.ENOSPC, "No space left on device")
-        rename(source, destination)
+        replace(source, destination)
 
-    monkeypatch.setattr(os, "rename", fail_second)
+    monkeypatch.setattr(os, "replace", fail_for_the_model)
     assert cluster(capsys, *files, "-k", 2, "-o", target, "--force")[0] == 1
     assert (target / "labels.csv").read_bytes() == before
+    assert sorted(path.name for path in target.iterdir()) == FILES
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gene.csv", "lipid.csv", "out"]
 
 

@@ -1,7 +1,9 @@
 """The documentation names what is public, and its examples can be shown in the gallery."""
 
+import os
 import pkgutil
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,12 @@ ROOT = Path(__file__).parents[1]
 REFERENCE = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
 LISTED = set(re.findall(r"^   ~?(emvc\.\w+)$", REFERENCE, flags=re.MULTILINE))
 # The command line and what it alone uses, the hot loops, and the estimators, which are listed as names of emvc.
-INTERNAL = {"cli", "cli_board", "cli_cluster", "demo", "layout", "kernels", "estimators"}
+INTERNAL = {
+    *("cli", "cli_board", "cli_check", "cli_cluster", "cli_explain", "cli_options", "cli_predict"),
+    *("demo", "layout", "kernels", "estimators"),
+}
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+TUTORIALS = sorted((ROOT / "tutorials").glob("*.py"))
 
 
 def test_every_public_module_and_name_is_in_the_reference():
@@ -22,7 +28,7 @@ def test_every_public_module_and_name_is_in_the_reference():
     assert {f"emvc.{name}" for name in modules - INTERNAL | names} == LISTED
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", EXAMPLES + TUTORIALS, ids=lambda path: path.stem)
 def test_examples_have_a_title_and_cells(path):
     text = path.read_text(encoding="utf-8")
     title = re.match(r'"""\n(.+)\n(=+)\n\n', text)
@@ -35,6 +41,19 @@ def test_examples_need_no_files_and_no_network():
     assert EXAMPLES
     forbidden = re.compile(r"datasets import .*\b(load|fetch)\b|EMVC_DATA|https?://")
     assert [path.name for path in EXAMPLES if forbidden.search(path.read_text(encoding="utf-8"))] == []
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_tutorials_run_and_find_what_is_known(path, capsys, monkeypatch):
+    if not (Path(os.environ.get("EMVC_DATA", "")) / "board").is_dir():
+        pytest.skip("the data of the tutorials are not on this machine (EMVC_DATA)")
+    import matplotlib.pyplot as plt
+
+    monkeypatch.setattr(plt, "show", lambda: plt.close("all"))
+    runpy.run_path(str(path))
+    told = capsys.readouterr().out
+    wanted = {"breast_cancer": "95.3% of 150", "sensors": "as recorded: agreement with the activities (ARI) 1.00"}
+    assert wanted.get(path.stem, "kind course: 95%") in told
 
 
 def test_every_constant_of_the_method_is_explained():

@@ -166,7 +166,8 @@ def test_only_the_script_of_the_page_may_run(model):
     page = Page(report.render_report(model))
     policy = next(attrs["content"] for tag, attrs in page.tags if attrs.get("http-equiv"))
     digest = base64.b64encode(hashlib.sha256(page.scripts[1].encode()).digest()).decode()
-    assert policy == f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    told = "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
+    assert policy == f"{told}; script-src 'sha256-{digest}'"
 
 
 def test_nothing_is_fetched(model):
@@ -381,3 +382,9 @@ def test_charts_stay_inside_their_frame(y, log):
 
 def test_chart_of_nothing_is_empty():
     assert line_chart([1], [np.nan], x_label="x", y_label="y") == ""
+
+
+def test_numbers_are_escaped_as_well(blobs):
+    model = EMVC(3, random_state=0, n_jobs=1).fit(blobs[0])
+    model.n_iter_ = "<b id=forged>"
+    assert "forged" not in Page(report.render_report(model)).ids

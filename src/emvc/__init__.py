@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         KernelAddition,
     )
     from emvc.experiments.board.run import board
+    from emvc.explanation import explain
     from emvc.files import read_views
     from emvc.intake.splitter import ViewSplitter
     from emvc.out_of_core import open_views
@@ -57,6 +58,7 @@ __all__ = [
     "assess",
     "board",
     "datasets",
+    "explain",
     "load",
     "metrics",
     "open_views",
@@ -77,6 +79,7 @@ _FUNCTIONS = {
     "ViewSplitter": "intake.splitter",
     "assess": "assessment",
     "board": "experiments.board.run",
+    "explain": "explanation",
     "load": "persistence",
     "open_views": "out_of_core",
     "read_views": "files",

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from emvc._sparse import check_if_sparse
+
 DERIVED = frozenset({"X_emvc", "X_pca", "X_umap", "X_tsne", "X_diffmap", "X_draw_graph_fa", "X_draw_graph_fr"})
 """Entries of ``.obsm`` that are computed from the others by common tools, so that they are no views of their own."""
 
@@ -163,9 +165,10 @@ def align(values: Any, own: Any, wanted: Any) -> Any:
     position = {name: i for i, name in enumerate(own)}
     rows = np.array([position.get(name, -1) for name in wanted])
     there = rows >= 0
+    values = check_if_sparse(values, "a view")
     if scipy.sparse.issparse(values):
         if there.all():
-            return scipy.sparse.csr_matrix(values)[rows]
+            return values[rows]
         values = values.toarray()
     full = np.full((len(wanted), values.shape[1]), np.nan)
     full[there] = np.asarray(values)[rows[there]]

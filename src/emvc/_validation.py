@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +13,8 @@ from sklearn.utils.validation import check_array
 
 from emvc._array import BoolArray, FloatArray, IntArray
 from emvc._containers import Table, expand, is_frame, is_mudata
+from emvc._memory import available_memory
+from emvc._sparse import check_if_sparse
 
 _LARGEST = 1e150  # squares of larger values overflow
 _SMALLEST = 1e-150  # squares of smaller values are rounded to few digits, or to none
@@ -257,6 +258,7 @@ def _as_array(view: Any, name: str, *, single: bool, caller: str) -> View:
             f"view {name!r} holds dates or times. Turn them into numbers first, such as days: "
             "(times - times.min()) / np.timedelta64(1, 'D')."
         )
+    view = check_if_sparse(view, f"view {name!r}")
     try:
         array = check_array(view, accept_sparse="csr", dtype="numeric", ensure_all_finite=False, estimator=caller)
         return array.astype(np.float64, copy=False)
@@ -423,6 +425,7 @@ def check_affinity(affinity: Any, owner: str, n_samples: int | None = None) -> N
     if len(shape) != 2 or shape[0] != shape[1] or n_samples not in (None, shape[0]):
         wanted = "square" if n_samples is None else f"{n_samples} x {n_samples}"
         raise ValueError(f"The affinity of {owner} must be {wanted}, got shape {tuple(shape)}.")
+    affinity = check_if_sparse(affinity, f"The affinity of {owner}")
     values = affinity.data if scipy.sparse.issparse(affinity) else np.asarray(affinity)
     if values.size and not np.isfinite(values).all():
         raise ValueError(f"The affinity of {owner} contains NaN or infinity.")
@@ -483,29 +486,6 @@ def check_generator(random_state: Any) -> np.random.Generator:
             f"random_state={random_state!r} cannot be used to seed: give a non-negative integer, a Generator, a "
             "RandomState or None."
         ) from error
-
-
-def available_memory() -> int | None:
-    """Return the bytes of memory that can be used without swapping, or None where the system does not tell."""
-    candidates = []
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            fields = dict(line.split(":", 1) for line in lines)
-        candidates.append(int(fields["MemAvailable"].split()[0]) * 1024)
-    except (OSError, KeyError, ValueError):
-        try:
-            candidates.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-        except (AttributeError, OSError, ValueError):
-            return None
-    try:
-        with (
-            open("/sys/fs/cgroup/memory.max", encoding="ascii") as limit,
-            open("/sys/fs/cgroup/memory.current", encoding="ascii") as used,
-        ):
-            candidates.append(int(limit.read()) - int(used.read()))
-    except (OSError, ValueError):
-        pass  # no container limit
-    return min(candidates)
 
 
 def check_memory(n_arrays: float, shape: tuple[int, int], *, advice: str) -> None:

@@ -9,12 +9,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.progress import Progress
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from emvc._array import FloatArray, IntArray
+from emvc._terminal import Console
 from emvc._validation import Views, check_generator, check_integer, check_views
 from emvc.cluster_count import choose_n_clusters
 from emvc.estimators._base import limit_threads

@@ -8,19 +8,21 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from emvc import cli_board, cli_cluster
+from emvc import cli_board, cli_check, cli_cluster, cli_predict
+from emvc._output import locked
+from emvc._terminal import Console
 from emvc._version import __version__
 
 app = typer.Typer(
     name="emvc",
-    help="Error-robust multi-view clustering.",
+    help="Cluster samples that are described by several views, and see which samples and views are wrong.",
+    epilog="Start with 'emvc check FILES...', which changes nothing; 'emvc demo' shows what comes out.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",  # which joins the lines of a paragraph
 )
 out = Console()
 err = Console(stderr=True)
@@ -146,9 +148,8 @@ def reproduce(
     for name in targets or []:
         check_choice(name, "target", TARGETS)
     protocols = [check_choice(name, "protocol", PROTOCOLS) for name in protocol or []]
-    output.mkdir(parents=True, exist_ok=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err) as progress:
+    with locked(output), Progress(*columns, console=err) as progress:
         task = progress.add_task("", total=None)
 
         def show(done: int, total: int, record: Any) -> None:
@@ -165,8 +166,8 @@ def reproduce(
     out.print(Text(f"Tables, figures and records are in {output}."), soft_wrap=True)
 
 
-cli_cluster.register(app)
-cli_board.register(app)
+for command in (cli_check, cli_cluster, cli_predict, cli_board):
+    command.register(app)
 
 
 datasets_app = typer.Typer(help="List and fetch the real data sets.", invoke_without_command=True)

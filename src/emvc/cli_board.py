@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
-from emvc.cli_cluster import guarded
+from emvc._terminal import Console
+from emvc.cli_options import guarded
 
 out = Console()
 err = Console(stderr=True)

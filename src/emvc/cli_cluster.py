@@ -1,13 +1,9 @@
-"""The commands for a user's own files: `emvc cluster` and `emvc report`."""
+"""The commands for a user's own files: `emvc cluster` and `emvc report`; see also cli_check and cli_predict."""
 
 from __future__ import annotations
 
-import csv
 import json
 import math
-import os
-import shutil
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -16,46 +12,40 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from emvc import cli_explain
+from emvc._output import new_results
+from emvc._terminal import Console, csv_bytes
+from emvc.cli_options import (
+    ConfigFile,
+    Debug,
+    Files,
+    Header,
+    IdColumn,
+    MatchIds,
+    SafeCsv,
+    Transpose,
+    guarded,
+    reading,
+)
+
 out = Console()
 err = Console(stderr=True)
 
-FILES = ("labels.csv", "report.html", "model.emvc")
+FILES = ("labels.csv", "report.html", "model.emvc", *cli_explain.FILES)
 """What `emvc cluster` writes."""
 
 _MOST_ASSESSED = 3000  # samples; more are assessed if asked for
-_INTERRUPTED = 130  # what shells report for Ctrl-C
-_ERRORS = (OSError, ValueError, TypeError, MemoryError, ImportError)
+_ONE_HOT = "--one-hot has no effect any more: columns of text are recognised and encoded by themselves."
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
     app.command()(cluster)
     app.command("report")(write_report)
-
-
-@contextmanager
-def guarded(*, debug: bool) -> Iterator[None]:
-    """Turn errors of the user into one line and exit code 1, and Ctrl-C into a message and exit code 130."""
-    try:
-        yield
-    except KeyboardInterrupt as interrupt:
-        err.print(Text(f"Interrupted. {interrupt}".strip()), soft_wrap=True)
-        raise typer.Exit(_INTERRUPTED) from None
-    except typer.Exit:
-        raise
-    except Exception as error:
-        if debug:
-            raise
-        message = " ".join((str(error) or type(error).__name__).split())
-        if not isinstance(error, _ERRORS):
-            message = f"{type(error).__name__}: {message} (this is not your fault; --debug shows where it comes from)"
-        err.print("[red]error:[/red]", Text(message), soft_wrap=True)
-        raise typer.Exit(1) from None
 
 
 def _number_or_auto(kind: Callable[[str], Any], what: str) -> Callable[[str], Any]:
@@ -87,28 +77,51 @@ _weight = _number_or_auto(float, "a number")
 
 
 def cluster(
-    views: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="VIEW...",
-            help="Files: .csv, .tsv, .npz, .npy, .mat, .parquet, .h5mu, .h5, .hdf5, .zarr; FILE.h5::NAME is one array.",
+    views: Files,
+    clusters: Annotated[
+        Any,
+        typer.Option(
+            "--clusters", "-k", parser=_count, metavar="K|auto", help="How many clusters; auto chooses, and may say 1."
         ),
     ],
-    clusters: Annotated[Any, typer.Option("--clusters", "-k", parser=_count, metavar="K|auto", help="How many.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path("emvc-result"),
-    id_column: Annotated[str | None, typer.Option(help="Column of the sample ids.")] = None,
-    header: Annotated[
-        bool | None, typer.Option("--header/--no-header", help="Whether text files have one; found out by default.")
-    ] = None,
-    one_hot: Annotated[
-        bool, typer.Option("--one-hot", help="Encode columns of text instead of refusing them.")
-    ] = False,
-    beta: Annotated[Any, typer.Option(parser=_weight, metavar="NUMBER|auto", help="Weight of sample errors.")] = "auto",
-    lam: Annotated[Any, typer.Option(parser=_weight, metavar="NUMBER|auto", help="Weight of state errors.")] = "auto",
-    tol: Annotated[float, typer.Option(min=1e-12, help="Relative duality gap at which the solver stops.")] = 1e-3,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of k-means.")] = 0,
+    config: ConfigFile = None,
+    id_column: IdColumn = None,
+    header: Header = None,
+    transpose: Transpose = None,
+    match_ids: MatchIds = "exact",
+    one_hot: Annotated[bool, typer.Option("--one-hot", hidden=True, help="Without effect.")] = False,
+    beta: Annotated[
+        Any,
+        typer.Option(
+            parser=_weight,
+            metavar="NUMBER|auto",
+            help="Weight of errors of whole samples in the model of the paper.",
+            rich_help_panel="Method",
+        ),
+    ] = "auto",
+    lam: Annotated[
+        Any,
+        typer.Option(
+            parser=_weight,
+            metavar="NUMBER|auto",
+            help="Weight of its errors of single states.",
+            rich_help_panel="Method",
+        ),
+    ] = "auto",
+    tol: Annotated[
+        float, typer.Option(min=1e-12, help="Relative duality gap at which the solver stops.", rich_help_panel="Method")
+    ] = 1e-3,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of all that is random: same seed, same labels.", rich_help_panel="Method")
+    ] = 0,
     outliers: Annotated[
-        str, typer.Option(callback=_check_outliers, help="'assign' them to clusters, or 'label' them -1.")
+        str,
+        typer.Option(
+            callback=_check_outliers,
+            help="What samples get whose views are all wrong: 'assign' a cluster or 'label' -1.",
+            rich_help_panel="Method",
+        ),
     ] = "assign",
     landmarks: Annotated[
         int | None,
@@ -116,10 +129,14 @@ def cluster(
             min=2,
             help="Number of landmarks for many samples. Data in .npy, .parquet, .h5, .hdf5 or .zarr then stay on disk "
             "(needs the extra 'dask').",
+            rich_help_panel="Method",
         ),
     ] = None,
     scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler to compute on, with --landmarks.")
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Dask scheduler to compute on, with --landmarks.", rich_help_panel="Method"
+        ),
     ] = None,
     assess: Annotated[
         bool | None,
@@ -128,41 +145,83 @@ def cluster(
             help="Test for structure and stability by repeated fits; by default for up to 3,000 samples in memory.",
         ),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(help="Threads; as many as the libraries like by default.")] = None,
-    device: Annotated[str, typer.Option(callback=_check_device, help="Where to compute.")] = "cpu",
+    annotate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Table about the samples, not used for clustering: compared with the clusters."
+        ),
+    ] = None,
+    split: Annotated[
+        bool,
+        typer.Option("--split", help="Valid p-values of markers: each view is tested against the others' clusters."),
+    ] = False,
+    name_clusters: Annotated[
+        bool, typer.Option("--name-clusters", help="Name clusters after their strongest annotation.")
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option(help="Threads; as many as the libraries like by default.", rich_help_panel="Method")
+    ] = None,
+    device: Annotated[
+        str, typer.Option(callback=_check_device, help="Where to compute.", rich_help_panel="Method")
+    ] = "cpu",
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier result.")] = False,
+    safe_csv: SafeCsv = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
+    debug: Debug = False,
 ) -> None:
-    """Cluster samples from files, one or several views, and write labels, a report and the model."""
+    """Cluster samples from files, and write labels, a report and the model.
+
+    A view is one table about the samples: genes in one file, proteins in another, images in a third. Samples are rows,
+    matched by their ids; a sample may be missing in some views. Files are read as they are: what was guessed is said,
+    and 'emvc check VIEW...' says it before anything is computed. New samples get clusters by 'emvc predict'.
+    """
     del device
     options = {"beta": beta, "lam": lam, "tol": tol, "random_state": seed, "outliers": outliers, "n_jobs": jobs}
     if landmarks is not None:
         options["n_landmarks"] = landmarks
     started = time.perf_counter()
-    with guarded(debug=debug), _new_folder(output, force=force) as folder:
+    with guarded(debug=debug), new_results(output, FILES, force=force) as folder:
         from emvc.estimators._base import limit_threads
-        from emvc.files import read_views
+        from emvc.files import column_notes, read_views
         from emvc.method.landmarks import rows_per_block
 
         silent = quiet or as_json
         chunks = None if landmarks is None else rows_per_block(landmarks)
         if scheduler is not None and landmarks is None:
             raise ValueError("--scheduler needs --landmarks: only these are distributed.")
+        how = reading(config, views, id_column=id_column, header=header, transpose=transpose, match_ids=match_ids)
         with _status("reading", silent=silent):
-            joined = read_views(views, id_column=id_column, header=header, one_hot=one_hot, chunks=chunks)
+            joined = read_views(views, chunks=chunks, **how)
+        announce_compilation(silent=silent)
         with _connected(scheduler, joined):
             model, notes = _fit(joined, clusters, options, verbose=0 if silent or not err.is_terminal else 1)
-        notes = [*joined.notes, *notes]
+        notes = [*joined.notes, *column_notes(getattr(model, "intake_", [])), *([_ONE_HOT] if one_hot else []), *notes]
         assessment = _assess(joined, model, assess, verbose=0 if silent or not err.is_terminal else 1)
         with _status("writing", silent=silent), limit_threads(jobs):
-            findings = _write_results(folder, model, joined.sample_ids, notes, assessment)
+            explained = cli_explain.explain_clusters(joined, model, annotate, split=split, assessment=assessment)
+            findings = _write_results(
+                folder, model, joined, notes, assessment, explained, name_clusters=name_clusters, safe=safe_csv
+            )
     summary = _summarize(model, output, notes, findings, time.perf_counter() - started)
+    summary["explanation"] = cli_explain.explanation_lines(explained)
     if as_json:
         typer.echo(json.dumps(summary))
     elif not quiet:
         _print_summary(summary)
+
+
+def announce_compilation(*, silent: bool) -> None:
+    """Say on a terminal that the first use takes longer, if nothing was compiled before."""
+    if silent or not err.is_terminal:
+        return
+    from emvc.kernels import rows
+
+    dispatcher = next(value for value in vars(rows).values() if hasattr(value, "stats"))
+    cached = Path(dispatcher.stats.cache_path or "nowhere").glob("rows.*.nbi")
+    newest = max((path.stat().st_mtime for path in cached), default=0.0)
+    if newest < Path(rows.__file__).stat().st_mtime:
+        err.print(Text("compiling, once, about 20 s ...", style="dim"))
 
 
 @contextmanager
@@ -173,48 +232,6 @@ def _status(what: str, *, silent: bool) -> Iterator[None]:
         return
     with err.status(f"{what} ..."):
         yield
-
-
-@contextmanager
-def _new_folder(target: Path, *, force: bool) -> Iterator[Path]:
-    """Yield a hidden folder beside ``target`` that takes its place at the end, or goes if anything fails."""
-    if target.exists() and not target.is_dir():
-        raise NotADirectoryError(f"{target} exists and is not a folder.")
-    target = target.absolute()
-    there = sorted(entry.name for entry in target.iterdir()) if target.exists() else []
-    if there and not force:
-        raise FileExistsError(f"{target} exists and is not empty; choose another folder, or --force to replace it.")
-    foreign = [name for name in there if name not in FILES]
-    if foreign:
-        raise FileExistsError(f"{target} holds other files ({foreign[0]!r}), which --force does not delete.")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    try:
-        yield folder
-        folder.chmod(0o755)
-        _put_in_place(folder, target)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _put_in_place(folder: Path, target: Path) -> None:
-    """Rename a finished folder; an earlier one steps aside first, comes back if that fails, and is deleted last."""
-    if not target.exists():
-        os.rename(folder, target)
-        return
-    aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    try:
-        os.rename(target, aside / "old")
-        try:
-            os.rename(folder, target)
-        except BaseException:
-            os.rename(aside / "old", target)
-            raise
-    except BaseException:
-        if not (aside / "old").exists():
-            aside.rmdir()
-        raise
-    shutil.rmtree(aside, ignore_errors=True)
 
 
 @contextmanager
@@ -267,24 +284,46 @@ def _assess(joined: Any, model: Any, wanted: bool | None, *, verbose: int) -> An
 
 
 def _write_results(
-    folder: Path, model: Any, sample_ids: Sequence[str], notes: Sequence[str], assessment: Any
+    folder: Path,
+    model: Any,
+    joined: Any,
+    notes: Sequence[str],
+    assessment: Any,
+    explained: Any,
+    *,
+    name_clusters: bool,
+    safe: bool,
 ) -> list[dict[str, Any]]:
     """Write all files; return what was found."""
     from emvc import report
     from emvc.findings import find
 
-    findings = find(model, assessment)
-    write_labels(folder / "labels.csv", model, sample_ids, assessment, findings)
+    findings, sample_ids = find(model, assessment), joined.sample_ids
+    write_labels(folder / "labels.csv", model, sample_ids, assessment, findings, safe=safe)
     model.save(folder / "model.emvc")
     title = f"Clusters of {len(sample_ids)} samples in {', '.join(model.view_names_)}"
     report.write_report(
-        model, folder / "report.html", sample_ids=sample_ids, title=title, join_notes=notes, assessment=assessment
+        model,
+        folder / "report.html",
+        sample_ids=sample_ids,
+        title=title,
+        join_notes=notes,
+        assessment=assessment,
+        explanation=explained,
+        name_clusters=name_clusters,
     )
+    report.write_files(folder, cli_explain.explanation_files(model, explained, assessment, safe=safe))
     return [finding.as_dict() for finding in findings]
 
 
 def write_labels(
-    path: Path, model: Any, sample_ids: Sequence[str], assessment: Any = None, findings: Sequence[Any] = ()
+    path: Path,
+    model: Any,
+    sample_ids: Sequence[str],
+    assessment: Any = None,
+    findings: Sequence[Any] = (),
+    *,
+    safe: bool = False,
 ) -> None:
     """Write id, label, errors, flags, stability and findings of each sample; flags are 0 or 1, the missing is empty."""
     from emvc.results import result_columns
@@ -296,11 +335,9 @@ def write_labels(
     for finding in findings:
         for sample in finding.samples:
             told[sample].append(finding.text)
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(["sample", *columns, "findings"])
-        for name, texts, *values in zip(sample_ids, told, *columns.values(), strict=True):
-            writer.writerow([name, *map(_cell, values), " ".join(texts)])
+    rows = zip(sample_ids, told, *columns.values(), strict=True)
+    cells = ([name, *map(_cell, values), " ".join(texts)] for name, texts, *values in rows)
+    path.write_bytes(csv_bytes([["sample", *columns, "findings"], *cells], safe=safe))
 
 
 def _cell(value: Any) -> Any:
@@ -314,7 +351,7 @@ def _summarize(
 ) -> dict[str, Any]:
     return {
         "output": str(output),
-        "files": {name: str(output / name) for name in FILES},
+        "files": {name: str(output / name) for name in FILES if (output / name).exists()},
         "n_samples": len(model.labels_),
         "n_clusters": int(model.n_clusters_),
         "cluster_sizes": [int((model.labels_ == c).sum()) for c in range(model.n_clusters_)],
@@ -345,6 +382,8 @@ def _print_summary(summary: dict[str, Any]) -> None:
     for view in summary["views"]:
         table.add_row(escape(view["name"]), f"{view['error']:.2f}", f"{view['weight']:.2f}", str(view["condemned"]))
     out.print(table)
+    for line in summary["explanation"]:
+        out.print(Text(line), soft_wrap=True)
     for note in summary["notes"]:
         out.print(Text(f"note: {note}"), soft_wrap=True)
     out.print(Text(f"Labels, report and model are in {summary['output']}."), soft_wrap=True)
@@ -352,16 +391,23 @@ def _print_summary(summary: dict[str, Any]) -> None:
 
 def write_report(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that 'emvc cluster' has written.")],
+    other: Annotated[
+        Path | None, typer.Argument(metavar="[OTHER]", help="Another model: compare the two, see who moved.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file; beside the model by default.")
     ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
 ) -> None:
-    """Write the report of a saved model."""
+    """Write the report of a saved model, or a comparison of two."""
     with guarded(debug=debug):
         from emvc import report
         from emvc.persistence import load
 
+        if other is not None:
+            path = cli_explain.write_comparison(model, other, output)
+            out.print(Text(f"Comparison: {path}"), soft_wrap=True)
+            return
         fitted = load(model)
         if not hasattr(fitted, "sample_errors_"):
             raise ValueError(f"{model} is a {type(fitted).__name__}; there are reports about EMVC only.")

@@ -101,12 +101,18 @@ def split_path(path: Any) -> tuple[str, str | None]:
 
 def open_view(path: Any, *, id_column: str | None = None) -> StoredView:
     """Look at one file: its shape, its type, and how to read rows from it."""
+    from emvc.files._apart import check_apart
+    from emvc.files._gate import check_file
+
     name, part = split_path(path)
     if not Path(name).exists():
         raise FileNotFoundError(f"There is no file {name}.")
     suffix = Path(name).suffix.lower()
     if suffix not in FORMATS:
         raise ValueError(f"{name}: cannot tell the format from the ending; use one of {', '.join(FORMATS)}.")
+    check_file(Path(name), suffix, whole=False)
+    if suffix in (".h5", ".hdf5"):
+        check_apart(name)
     if suffix == ".parquet":
         shape, dtype, read = _open_parquet(name, part, id_column)
     else:
@@ -226,6 +232,9 @@ def _parquet_files(path: str) -> list[tuple[str, int, Any]]:
         from pyarrow import parquet
     except ImportError as error:
         raise ImportError("Parquet files need pyarrow: pip install 'emvc[dask]'.") from error
+    from emvc.files._gate import check_file
+
+    check_file(Path(path), ".parquet", whole=False)
     files = sorted(map(str, Path(path).glob("*.parquet"))) if Path(path).is_dir() else [path]
     if not files:
         raise ValueError(f"{path} is a folder without .parquet files.")

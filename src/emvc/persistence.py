@@ -15,15 +15,17 @@ import io
 import json
 import math
 import os
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import scipy.sparse
 
+from emvc._model_fields import RULES, check_fields
+from emvc._output import write_file
+from emvc._sparse import check_sparse
 from emvc._version import __version__
 
 FORMAT = "emvc-model"
@@ -32,19 +34,7 @@ CLASSES = (
     *("AMGL", "EMVC", "ETLMSC", "GMC", "LMVSC", "NEMO", "RMSC", "SNF"),
     *("BestSingleView", "CoRegularized", "FeatureConcatenation", "KernelAddition"),
 )
-ATTRIBUTES = frozenset(
-    {
-        *("labels_", "n_clusters_", "view_names_", "n_features_in_", "sample_names_", "feature_names_in_"),
-        *("intake_", "_codings_"),
-        *("embedding_", "eigenvalues_", "consensus_", "beta_", "lam_", "objective_", "duality_gap_"),
-        *("n_clusters_confidence_", "n_clusters_evidence_", "rank_", "_rank_", "n_iter_", "status_", "history_"),
-        *("sample_errors_", "outliers_", "missing_cells_", "dropped_columns_"),
-        *("_found_", "_kept_", "structure_p_value_"),
-        *("isolation_", "disagreement_", "view_weights_", "weights_", "view_labels_", "view_scores_", "best_view_"),
-        *("unified_", "n_components_", "labels_from_", "mixtures_", "residuals_"),
-        *("selected_with_labels_", "landmarks_", "fused_", "n_neighbors_", "_training"),
-    }
-)
+ATTRIBUTES = frozenset(RULES)
 """Attributes that a model may have."""
 RECORDS = {
     "History": "emvc.solvers",
@@ -65,7 +55,7 @@ class ModelFileError(ValueError):
     """A file is not a model, is damaged, or was written by another version."""
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
+def save(model: Any, path: str | os.PathLike[str], *, training: bool = True) -> None:
     """Write a fitted model to a file; it appears whole or not at all.
 
     Parameters
@@ -74,6 +64,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         Any fitted estimator of this package.
     path : path
         The file; an existing one is replaced.
+    training : bool
+        Whether the values of the training samples are kept, which `emvc.EMVC` predicts from. Without them the model
+        cannot predict, and the file tells names, labels, errors and links of the samples, but not the data.
 
     Raises
     ------
@@ -94,8 +87,12 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     if name not in CLASSES:
         raise TypeError(f"{name} cannot be saved; only {', '.join(CLASSES)} can.")
     arrays: list[Any] = []
-    params = {key: _encode(value, key, arrays) for key, value in model.get_params(deep=False).items()}
-    fitted = {key: value for key, value in vars(model).items() if key.endswith("_") or key == "_training"}
+    params = {
+        key: _encode(value, key, arrays) for key, value in model.get_params(deep=False).items() if key != "memory"
+    }
+    fitted = {
+        key: value for key, value in vars(model).items() if key.endswith("_") or (key == "_training" and training)
+    }
     fitted.pop("problem_", None)  # as large as all views together, and made again by a fit
     for key in fitted:
         if key not in ATTRIBUTES:
@@ -125,7 +122,7 @@ def _encode(value: Any, owner: str, arrays: list[Any]) -> Any:  # noqa: PLR0911
         arrays.append(value)
         return {"array": len(arrays) - 1}
     if scipy.sparse.issparse(value):
-        matrix = scipy.sparse.csr_matrix(value)
+        matrix = check_sparse(value, owner)
         arrays.extend((matrix.data, matrix.indices, matrix.indptr))
         return {"sparse": len(arrays) - 3, "shape": list(matrix.shape)}
     if isinstance(value, list):
@@ -164,21 +161,12 @@ def _checksum(members: Mapping[str, bytes]) -> str:
 
 
 def _write(path: Path, members: dict[str, bytes]) -> None:
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder, not a file.")
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-                for name, content in (members | {"sha256": _checksum(members).encode()}).items():
-                    archive.writestr(zipfile.ZipInfo(name), content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    def write(stream: IO[bytes]) -> None:
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+            for name, content in (members | {"sha256": _checksum(members).encode()}).items():
+                archive.writestr(zipfile.ZipInfo(name), content)
+
+    write_file(path, write)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -266,6 +254,8 @@ def _restore(content: Mapping[str, Any], arrays: list[Any]) -> Any:
     if unknown:
         raise ModelFileError(f"unknown parameter or attribute {unknown[0]!r} of {name}.")
     try:
+        # The place of a cache belongs to the machine of the fit, and what lies there is unpickled.
+        params = {key: value for key, value in params.items() if key != "memory"}
         model = estimator(**{key: _decode(value, arrays) for key, value in params.items()})
         for key, value in fitted.items():
             setattr(model, key, _decode(value, arrays))
@@ -273,9 +263,10 @@ def _restore(content: Mapping[str, Any], arrays: list[Any]) -> Any:
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError(f"its content does not fit together ({error}).") from None
-    labels = getattr(model, "labels_", None)
-    if not isinstance(labels, np.ndarray) or labels.ndim != 1 or labels.dtype.kind not in "iu":
-        raise ModelFileError("it has no labels: not a fitted model.")
+    try:
+        check_fields(model)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ModelFileError(f"{str(error).rstrip('.')}.") from None
     return model
 
 
@@ -311,5 +302,4 @@ def _index(number: Any) -> int:
 
 def _sparse(first: int, shape: Any, arrays: list[Any]) -> Any:
     matrix = scipy.sparse.csr_matrix(tuple(arrays[first : first + 3]), shape=tuple(shape))
-    matrix.check_format(full_check=True)  # indices out of range would crash later
-    return matrix
+    return check_sparse(matrix, "a matrix")

@@ -14,7 +14,7 @@ made-up data with a statistic at least as large, the observed ones counted among
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -66,7 +66,12 @@ class StructureTest:
 
 
 def look_for_structure(
-    views: Views, describe: Callable[[Views], Rows], *, scale: str | None = "auto", draws: int = DRAWS
+    views: Views,
+    describe: Callable[[Views], Rows],
+    *,
+    scale: str | None = "auto",
+    draws: int = DRAWS,
+    verbose: int = 0,
 ) -> StructureTest:
     """Test whether views have clusters beyond chance.
 
@@ -80,6 +85,8 @@ def look_for_structure(
         How features are scaled.
     draws : int
         Number of data sets without clusters.
+    verbose : int
+        Whether to show how many of them are done, on standard error.
     """
     if views.n_samples > _MOST_SAMPLES:
         views = views.take(np.linspace(0, views.n_samples - 1, _MOST_SAMPLES).astype(np.intp))
@@ -91,10 +98,20 @@ def look_for_structure(
     ]
     rng = np.random.default_rng(0)
     spectra = [_spectrum(views, [model.observed for model in models], describe)]
-    spectra += [_spectrum(views, [model.draw(rng) for model in models], describe) for _ in range(draws)]
+    spectra += [_spectrum(views, [model.draw(rng) for model in models], describe) for _ in _counted(draws, verbose)]
     statistics = compare_spectra(np.array(spectra))
     null = statistics[1:]
     return StructureTest(float(np.mean(statistics >= statistics[0] - ROUNDING)), float(statistics[0]), null)
+
+
+def _counted(number: int, verbose: int) -> Iterable[int]:
+    """Count, and show it on request."""
+    if not verbose:
+        return range(number)
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(range(number), "choosing the number of clusters", console=Console(stderr=True), transient=True)
 
 
 def compare_spectra(spectra: FloatArray) -> FloatArray:

@@ -6,26 +6,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 import emvc
-from browser.find_browser import find_browser
+from browser.conftest import WIDTHS
 from emvc import EMVC, KernelAddition
 from emvc.report import write_report
 
 EVIL_SAMPLE = "<img src=x onerror=alert(1)>"
 EVIL_VIEW = "</script><script>alert(1)</script>"
-WIDTHS = {"desktop": (1280, 900), "phone": (375, 800)}
-
-
-@pytest.fixture(scope="session")
-def browser():
-    path = find_browser()
-    assert path is not None, "no Chromium: run 'playwright install chromium'"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 def make_views():
@@ -53,29 +42,6 @@ def report(model, names, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
     write_report(model, path, sample_ids=names, title=EVIL_SAMPLE, join_notes=[EVIL_VIEW])
     return path
-
-
-@pytest.fixture
-def visit(browser):
-    """Open a page at a width; at the end nothing may have gone wrong in it."""
-    contexts, troubles = [], []
-
-    def open_page(path, size="desktop", **options):
-        width, height = WIDTHS[size]
-        context = browser.new_context(viewport={"width": width, "height": height}, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: troubles.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: (troubles.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        page.on("request", lambda request: troubles.append(request.url) if request.url != path.as_uri() else None)
-        page.goto(path.as_uri())
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert troubles == []
 
 
 def sweep(page, step=6):

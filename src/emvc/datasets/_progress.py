@@ -13,8 +13,9 @@ class DownloadProgress:
     """
 
     def __init__(self, name: str) -> None:
-        from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+        from emvc._terminal import Console
 
         columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
         self._bar = Progress(*columns, console=Console(stderr=True))

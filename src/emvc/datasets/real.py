@@ -10,17 +10,21 @@ from __future__ import annotations
 import csv
 import hashlib
 import os
+import time
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import scipy.io
 
 from emvc._array import FloatArray
+from emvc._output import write_file
 from emvc.datasets._base import MultiViewDataset
 from emvc.datasets._registry import REGISTRY, SUPPLIED, RemoteFile
 
 _TIMEOUT = 30  # seconds without an answer before a download is given up
+_LARGEST_FILE = 2**26  # bytes; more, or for longer, is not downloaded
+_LONGEST = 1800.0  # seconds
 
 
 class DatasetNotFoundError(FileNotFoundError):
@@ -140,20 +144,45 @@ def _download(file: RemoteFile, folder: Path, *, progress: bool) -> Path:
     from emvc.datasets._progress import DownloadProgress
 
     path = folder / file.name
+    folder.mkdir(parents=True, exist_ok=True)
     bar: Any = DownloadProgress(file.name) if progress else False
     pooch.get_logger().setLevel("ERROR")
+    download = pooch.HTTPDownloader(progressbar=bar, timeout=_TIMEOUT)
+
+    def write(stream: IO[bytes]) -> None:
+        counted = _Verified(stream)
+        download(file.address, counted, None)
+        counted.compare(file.sha256)
+
     try:
-        pooch.retrieve(
-            file.address,
-            known_hash=f"sha256:{file.sha256}",
-            fname=path.name,
-            path=path.parent,
-            downloader=pooch.HTTPDownloader(progressbar=bar, timeout=_TIMEOUT),
-        )
+        write_file(path, write)
     finally:
         if bar:
             bar.close()
     return path
+
+
+class _Verified:
+    """A stream that keeps a checksum of what is written to it, and takes no more than a data set can have."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream, self._digest, self._size, self._start = stream, hashlib.sha256(), 0, time.monotonic()
+
+    def write(self, content: bytes) -> int:
+        self._size += len(content)
+        if self._size > _LARGEST_FILE:
+            raise ValueError(f"it is larger than {_LARGEST_FILE} bytes, which is no data set")
+        if time.monotonic() - self._start > _LONGEST:
+            raise TimeoutError(f"it took more than {_LONGEST:g} s")
+        self._digest.update(content)
+        return self._stream.write(content)
+
+    def flush(self) -> None:
+        """Do nothing: the file is flushed once, at its end."""
+
+    def compare(self, sha256: str) -> None:
+        if self._digest.hexdigest() != sha256:
+            raise ValueError(f"its SHA-256 is {self._digest.hexdigest()}, not {sha256}")
 
 
 def _read_mat(path: Path) -> tuple[list[FloatArray], Any]:

@@ -96,10 +96,10 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         check_is_fitted(self)
         return results.labels_frame(self)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file that `emvc.load` reads (see `emvc.persistence`)."""
+    def save(self, path: str | os.PathLike[str], *, training: bool = True) -> None:
+        """Write the fitted model to a file that `emvc.load` reads (see `emvc.persistence.save`)."""
         check_is_fitted(self)
-        persistence.save(self, path)
+        persistence.save(self, path, training=training)
 
     def _choose_n_clusters(self, views: Views) -> tuple[int, dict[str, Any]]:
         """Return the number of clusters and attributes that tell how it was found."""

@@ -20,9 +20,10 @@ def _progress_bar(*, name: str, verbose: int, max_iter: int, tol: float) -> Iter
     if not verbose:
         yield None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as RichProgress
+
+    from emvc._terminal import Console
 
     columns = (
         TextColumn(name),

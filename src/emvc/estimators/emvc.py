@@ -17,9 +17,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from emvc._array import FloatArray, IntArray
+from emvc._memory import available_memory
 from emvc._validation import (
     Views,
-    available_memory,
     check_choice,
     check_integer,
     check_memory,
@@ -155,7 +155,7 @@ class EMVC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphOptions):
         Threads; None means as many as BLAS would use, which environment variables and ``threadpoolctl`` limit; -1 means
         all cores. Labels do not depend on it.
     verbose : int, default=0
-        Show a progress bar with gap and rank.
+        Show progress: of the choice of the number of clusters, and of a solver with gap and rank.
 
     Attributes
     ----------
@@ -383,7 +383,8 @@ class EMVC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphOptions):
             )
         if not hasattr(self, "_training"):
             raise ValueError(
-                "predict needs a fit to arrays; after a fit to Dask arrays the training samples are not kept."
+                "predict needs the training samples, which this model does not have: it was saved with training=False "
+                "or fitted to Dask arrays."
             )
         caller, training = type(self).__name__, self._training
         checked = check_views(views, allow_missing=True, allow_gaps=True, least_samples=1, caller=caller, fitted=self)
@@ -473,18 +474,20 @@ class EMVC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphOptions):
 
     def _curve(self) -> FloatArray:
         """Return what turns shares of links into probabilities, computed when it is asked for."""
-        if not hasattr(self, "_training"):
-            raise AttributeError("Confidence needs a fit to arrays; after one to Dask arrays no samples are kept.")
         if "curve" not in self._found_:
+            if not hasattr(self, "_training"):
+                raise AttributeError("Confidence needs a fit to arrays; after one to Dask arrays no samples are kept.")
             with limit_threads(self.n_jobs):
                 self._found_["curve"] = calibrate(self)
         return self._found_["curve"]
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file that `emvc.load` reads (see `emvc.persistence`)."""
+    def save(self, path: str | os.PathLike[str], *, training: bool = True) -> None:
+        """Write the fitted model to a file that `emvc.load` reads (see `emvc.persistence.save`)."""
         check_is_fitted(self)
         assert len(self.reliability_)  # computed now: the chains that tell it are not saved
-        super().save(path)
+        if not training and hasattr(self, "_training"):
+            self._curve()  # nor can confidence be told without the samples
+        super().save(path, training=training)
 
     @property
     def multipliers_(self) -> FloatArray:
@@ -705,7 +708,7 @@ class EMVC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphOptions):
             settings = replace(self._settings(scaled.n_samples, WIDTH), scale=None, false_alarms=None)
             return prepare(scaled, settings).rows
 
-        return look_for_structure(views, describe, scale=self.scale)
+        return look_for_structure(views, describe, scale=self.scale, verbose=self.verbose)
 
     def _rows(self, views: Views, n_clusters: int) -> Rows:
         """Return the samples that take part, with graphs that are as wide as is right for a number of clusters."""

@@ -15,8 +15,8 @@ import sqlite3
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, Protocol
@@ -25,7 +25,7 @@ import joblib
 from joblib import Parallel, delayed, effective_n_jobs
 
 from emvc._version import __version__
-from emvc.experiments.supervision import Limits, Supervisors
+from emvc.experiments.supervision import Limits, Supervisors, end_with
 from emvc.metrics import METRICS
 
 _COLUMNS = {
@@ -190,7 +190,8 @@ def run_cells(
         done = len(unique) - len(todo)
         with closing(_compute(todo, n_jobs, limits)) as records:
             for record in records:
-                _write(connection, record)
+                with _writing(path):
+                    _write(connection, record)
                 done += 1
                 if report is not None:
                     report(done, len(unique), record)
@@ -217,7 +218,8 @@ def forget(path: str | os.PathLike[str], methods: Iterable[str]) -> int:
     names = list(methods)
     with closing(_connect(path)) as connection:
         places = ", ".join("?" for _ in names)
-        return connection.execute(f"DELETE FROM records WHERE method IN ({places})", names).rowcount
+        with _writing(path):
+            return connection.execute(f"DELETE FROM records WHERE method IN ({places})", names).rowcount
 
 
 def _is_final(record: Record, limits: Limits | None) -> bool:
@@ -229,7 +231,8 @@ def _is_final(record: Record, limits: Limits | None) -> bool:
     return bool(record["outcome"] == DONE)
 
 
-def _run_group(cells: Sequence[Runnable]) -> list[Record]:
+def _run_group(cells: Sequence[Runnable], parent: int) -> list[Record]:
+    end_with(parent)
     memory = _Latest()
     return [run_cell(cell, memory) for cell in cells]
 
@@ -267,7 +270,7 @@ def _compute(cells: list[Runnable], n_jobs: int | None, limits: Limits | None) -
                 Parallel(n_jobs=n_jobs, backend="threading", return_as="generator_unordered", batch_size=1)(work)
             )
         return
-    work = [delayed(_run_group)(group) for group in groups]
+    work = [delayed(_run_group)(group, os.getpid()) for group in groups]
     try:
         results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(work)
     except ValueError:  # a backend that cannot stream: hand out small batches instead
@@ -279,12 +282,17 @@ def _compute(cells: list[Runnable], n_jobs: int | None, limits: Limits | None) -
 
 
 def _connect(path: str | os.PathLike[str]) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, timeout=60.0)
+    with _writing(path):
+        connection = sqlite3.connect(path, isolation_level=None, timeout=60.0)
     connection.row_factory = sqlite3.Row
     columns = ", ".join(f'"{name}" {kind}' for name, kind in _COLUMNS.items())
     try:
-        connection.execute(f"CREATE TABLE IF NOT EXISTS records ({columns})")
-        present = {row["name"] for row in connection.execute("PRAGMA table_info(records)")}
+        with _writing(path):
+            connection.execute(f"CREATE TABLE IF NOT EXISTS records ({columns})")
+            present = {row["name"] for row in connection.execute("PRAGMA table_info(records)")}
+    except OSError:
+        connection.close()
+        raise
     except sqlite3.DatabaseError as error:
         connection.close()
         raise ValueError(f"{os.fspath(path)} is not a file of records: {error}.") from error
@@ -292,6 +300,15 @@ def _connect(path: str | os.PathLike[str]) -> sqlite3.Connection:
         connection.close()
         raise ValueError(f"{os.fspath(path)} holds records of another version of emvc; use a new file.")
     return connection
+
+
+@contextmanager
+def _writing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say which file cannot be written, and why: a full or read-only disk, or no right to."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise OSError(f"{os.fspath(path)} cannot be written: {error}.") from error
 
 
 def _rows(connection: sqlite3.Connection) -> list[Record]:

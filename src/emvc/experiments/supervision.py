@@ -142,6 +142,24 @@ def _end_with_the_parent() -> None:
     os._exit(1)
 
 
+_watching = False
+
+
+def end_with(parent: int) -> None:
+    """Have this process end soon after the one that started it, if that is the process ``parent``."""
+    global _watching  # noqa: PLW0603
+    if _watching or os.getppid() != parent:
+        return
+    _watching = True
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def _memory_of(pid: int | None) -> float:
     """Return the memory of a process in megabytes, 0 where the system does not tell."""
     try:

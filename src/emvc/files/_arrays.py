@@ -14,7 +14,9 @@ import scipy.io
 import scipy.sparse
 
 from emvc._containers import require
-from emvc.files._base import FileView, check_ids, is_id_name, is_label_name
+from emvc._sparse import check_sparse
+from emvc.files._base import FileView, check_ids, is_label_name
+from emvc.files._ids import is_id_name
 
 _SPARSE_KEYS = {"format", "shape", "data"}
 
@@ -39,7 +41,7 @@ def read_npz(path: Path) -> list[FileView]:
             raise _unreadable(path, error) from None
     if content.keys() >= _SPARSE_KEYS:
         try:
-            return _views({path.stem: scipy.sparse.load_npz(path).tocsr()}, path)
+            return _views({path.stem: scipy.sparse.load_npz(path)}, path)
         except (ValueError, KeyError, NotImplementedError) as error:
             raise ValueError(f"{path.name} is not a readable sparse matrix ({error}).") from None
     return _views(content, path)
@@ -107,7 +109,7 @@ def _views(content: Mapping[str, Any], path: Path) -> list[FileView]:
             notes.append(f"{source}: {name!r} looks like true classes and was left out.")
             n_samples = len(vector)
         else:
-            found = list(_matrices(name, value))
+            found = list(_matrices(name, value, source))
             if not found:
                 notes.append(f"{source}: {name!r} is no matrix of numbers and was left out.")
             views.extend(FileView(label, matrix, source) for label, matrix in found)
@@ -130,12 +132,12 @@ def _vector(value: Any) -> Any:
     return value.ravel() if value.ndim == 1 or 1 in value.shape else None
 
 
-def _matrices(name: str, value: Any) -> Iterable[tuple[str, Any]]:
+def _matrices(name: str, value: Any, source: str) -> Iterable[tuple[str, Any]]:
     """Yield the matrices of a variable: itself, its layers, or its cells."""
     if scipy.sparse.issparse(value):
-        yield name, scipy.sparse.csr_matrix(value, dtype=np.float64)
+        yield name, check_sparse(value, f"{source}: {name or 'a cell'}").astype(np.float64)
     elif isinstance(value, np.ndarray) and value.dtype == object:
-        cells = [part for cell in value.ravel() for _, part in _matrices("", cell)]
+        cells = [part for cell in value.ravel() for _, part in _matrices("", cell, source)]
         for i, cell in enumerate(cells):
             yield (f"{name}{i + 1}" if len(cells) > 1 else name), cell
     elif isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.size > 1:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,24 +11,54 @@ import scipy.sparse
 
 from emvc._array import BoolArray
 
+_MOST_NAMED = 5
 _LARGEST = 1e150  # squares of larger values overflow
-_ID_NAMES = {
-    "",
-    "id",
-    "ids",
-    "sample",
-    "samples",
-    "sample_id",
-    "sampleid",
-    "sample id",
-    "sample_name",
-    "barcode",
-    "index",
-}
-_ID_NAMES |= {"name", "names", "patient", "patient_id", "obs_names", "unnamed: 0", "__index_level_0__"}
 _LABEL_NAMES = {"y", "gt", "gnd", "label", "labels", "truth", "truelabel", "true_labels", "class", "classes", "target"}
-MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "."})
-"""Cells that stand for no value."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How one file is to be read; whatever is None is found out.
+
+    Attributes
+    ----------
+    id_column : str or None
+        Column of the sample ids; ``""`` if there is none.
+    header : bool or None
+        Whether a text file starts with the names of the columns.
+    separator : str or None
+        What separates the cells of a text file.
+    decimal : str or None
+        Sign of decimals in a text file.
+    encoding : str or None
+        Encoding of a text file.
+    sheet : str or None
+        Sheet of a workbook.
+    transpose : bool
+        Whether the table has features in rows and samples in columns.
+    drop : tuple of str
+        Columns to leave out.
+    """
+
+    id_column: str | None = None
+    header: bool | None = None
+    separator: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    sheet: str | None = None
+    transpose: bool = False
+    drop: tuple[str, ...] = ()
+
+
+def locate_row(number: int) -> str:
+    """Say where a row is if nothing better is known."""
+    return f"row {number}"
+
+
+def some(names: Iterable[Any]) -> str:
+    """Return the first few of several names, in quotes."""
+    listed = [repr(str(name)) for name in names]
+    return ", ".join(listed[:_MOST_NAMED]) + (", ..." if len(listed) > _MOST_NAMED else "")
 
 
 @dataclass(frozen=True)
@@ -39,29 +69,41 @@ class FileView:
     ----------
     name : str
         From the file, or from the variable in it.
-    values : ndarray or sparse matrix of shape (n_samples, n_features)
-        Numbers; a sample that the view does not have is a row of NaN.
+    values : DataFrame, ndarray or sparse matrix of shape (n_samples, n_features)
+        A table as it was parsed, or numbers.
     source : str
         Name of the file, for messages.
     ids : tuple of str or None
         Ids of the samples.
+    id_column : str or None
+        Column that they were in.
     columns : tuple of str or None
         Names of the features.
-    lines : tuple of int or None
-        Line of each sample in a text file.
+    other_ids : dict of tuple of str
+        Columns of ``values`` that could hold the ids as well.
+    locate : callable
+        Says in words where in the file a row is.
     fixed : bool
         Whether rows are known to be samples; arrays may have to be transposed.
+    how : str
+        How the file was read, what was guessed above all.
+    options : ReadOptions
+        The same as options that read the file in this way.
     notes : tuple of str
-        What a person should know about how the file was read.
+        What else a person should know.
     """
 
     name: str
     values: Any
     source: str
     ids: tuple[str, ...] | None = None
+    id_column: str | None = None
     columns: tuple[str, ...] | None = None
-    lines: tuple[int, ...] | None = None
+    other_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    locate: Callable[[int], str] = locate_row
     fixed: bool = False
+    how: str = ""
+    options: ReadOptions = field(default_factory=ReadOptions)
     notes: tuple[str, ...] = ()
 
     @property
@@ -69,47 +111,25 @@ class FileView:
         """Number of rows."""
         return int(self.values.shape[0])
 
+    @property
+    def is_table(self) -> bool:
+        """Whether the values are a DataFrame, with cells of any type."""
+        return hasattr(self.values, "dtypes")
+
     def transposed(self) -> FileView:
         """Return the view with rows and columns exchanged, and a note about it."""
         note = f"{self.name}: stored as features x samples, transposed."
         return replace(self, values=self.values.T, columns=None, notes=(*self.notes, note))
 
-
-def is_id_name(name: str) -> bool:
-    """Tell whether a column of this name holds the ids of the samples."""
-    return name.strip().lower() in _ID_NAMES
-
-
-def is_text_type(kind: str) -> bool:
-    """Tell whether a type of Parquet, by its name, is text."""
-    return any(word in kind for word in ("string", "utf8", "dictionary"))
-
-
-def find_id_column(
-    is_text: Mapping[str, bool], source: str, *, id_column: str | None, encode: bool = False
-) -> str | None:
-    """Return the column of the sample ids in a table: the given one, one named so, or a first column of text.
-
-    Parameters
-    ----------
-    is_text : dict of bool
-        Names of the columns in their order, and whether they hold text.
-    source : str
-        Name of the file, for messages.
-    id_column : str or None
-        The column that the user named.
-    encode : bool
-        Whether columns of text are features.
-    """
-    names = list(is_text)
-    if id_column is not None:
-        if id_column not in is_text:
-            raise ValueError(f"{source} has no column {id_column!r} for the sample ids.")
-        return id_column
-    known = [name for name in names if is_id_name(name)]
-    if known:
-        return known[0]
-    return names[0] if len(names) > 1 and is_text[names[0]] and not encode else None
+    def description(self) -> str:
+        """Return one sentence about how the file was read and where the ids come from, empty for plain arrays."""
+        if not self.how:
+            return ""
+        owner = self.source if self.name in self.source else f"{self.source}: {self.name}"
+        if self.ids is None:
+            return f"{owner}: {self.how}; no sample ids."
+        where = f"column {self.id_column!r}" if self.id_column else "the first column, which has no name"
+        return f"{owner}: {self.how}; sample ids from {'the header' if self.id_column is None else where}."
 
 
 def is_label_name(name: str) -> bool:
@@ -117,7 +137,7 @@ def is_label_name(name: str) -> bool:
     return name.strip().lower() in _LABEL_NAMES
 
 
-def check_ids(ids: Sequence[str], source: str, lines: Sequence[int] | None = None) -> tuple[str, ...]:
+def check_ids(ids: Sequence[str], source: str, locate: Callable[[int], str] = locate_row) -> tuple[str, ...]:
     """Return ids without blanks around them.
 
     Raises
@@ -127,12 +147,17 @@ def check_ids(ids: Sequence[str], source: str, lines: Sequence[int] | None = Non
     """
     seen: dict[str, int] = {}
     for i, name in enumerate(ids):
-        clean, where = name.strip(), f"line {lines[i]}" if lines is not None else f"row {i}"
+        clean = name.strip()
         if not clean:
-            raise ValueError(f"{source}: the sample id in {where} is empty.")
+            raise ValueError(
+                f"{source}: the sample id in {locate(i)} is empty. Fill it in, remove the row, or name another column "
+                "of ids."
+            )
         if clean in seen:
-            first = seen[clean] if lines is None else lines[seen[clean]]
-            raise ValueError(f"{source}: the sample id {clean!r} appears twice ({where} and {first}).")
+            raise ValueError(
+                f"{source}: the sample id {clean!r} appears twice ({locate(i)} and {locate(seen[clean])}). Keep one "
+                "row per sample, or name another column of ids."
+            )
         seen[clean] = i
     return tuple(seen)
 
@@ -143,8 +168,7 @@ def check_values(view: FileView) -> FileView:
     Raises
     ------
     ValueError
-        If there are no samples or features, or a value is infinite or too large, or missing while others of its row are
-        there; the message names row and column.
+        If there are no samples or features, or a value is infinite or too large; the message names row and column.
     """
     owner = view.source if view.name in view.source else f"{view.source}: {view.name}"
     if view.n_samples == 0:
@@ -155,35 +179,27 @@ def check_values(view: FileView) -> FileView:
         if not np.all(np.abs(view.values.data) <= _LARGEST):
             raise ValueError(f"{owner} contains NaN, infinite or too large values.")
         return view
-    bad: BoolArray = ~(np.abs(view.values) <= _LARGEST)
-    if not bad.any():
-        return view
-    absent = np.isnan(view.values)
-    bad &= ~absent.all(axis=1)[:, None]
-    if bad.any():
-        row, column = (int(index[0]) for index in np.nonzero(bad))
-        value = float(view.values[row, column])
-        where = _where(view, row, column)
-        if np.isnan(value):
-            raise ValueError(
-                f"{owner}: no value in {where}. Impute it, or leave the whole row empty if the sample is missing."
-            )
-        raise ValueError(f"{owner}: the value {value:g} in {where} is too large.")
+    for first, block in _numeric_blocks(view.values):
+        bad: BoolArray = np.abs(block) > _LARGEST
+        if bad.any():
+            row, column = (int(index[0]) for index in np.nonzero(bad))
+            value = float(block[row, column])
+            raise ValueError(f"{owner}: the value {value:g} in {_where(view, row, first + column)} is too large.")
     return view
 
 
+def _numeric_blocks(values: Any) -> Any:
+    """Yield the numeric parts of a table or array, with the number of their first column."""
+    if not hasattr(values, "dtypes"):
+        yield 0, values
+    elif all(kind.kind in "biuf" for kind in values.dtypes):
+        yield 0, values.to_numpy()
+    else:
+        numeric = (i for i, kind in enumerate(values.dtypes) if kind.kind in "iuf")
+        yield from ((i, values.iloc[:, [i]].to_numpy(dtype=np.float64, na_value=np.nan)) for i in numeric)
+
+
 def _where(view: FileView, row: int, column: int) -> str:
-    place = f"line {view.lines[row]}" if view.lines is not None else f"row {row}"
     sample = f" (sample {view.ids[row]!r})" if view.ids is not None else ""
     name = repr(view.columns[column]) if view.columns is not None else str(column)
-    return f"{place}{sample}, column {name}"
-
-
-def one_hot(values: Sequence[str], name: str) -> tuple[Any, list[str]]:
-    """Return one column of zeros and ones per category, NaN where there is none, and their names."""
-    cells = np.array([value.strip() for value in values])
-    absent = np.array([value in MISSING for value in cells])
-    categories = sorted(set(cells[~absent].tolist()))
-    encoded = (cells[:, None] == np.array(categories)[None, :]).astype(np.float64)
-    encoded[absent] = np.nan
-    return encoded, [f"{name}={category}" for category in categories]
+    return f"{view.locate(row)}{sample}, column {name}"

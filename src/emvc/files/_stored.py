@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from emvc.files._base import FileView, check_ids, find_id_column, is_text_type
-from emvc.out_of_core import FORMATS, open_view, open_views, parquet_columns, read_column, split_path
+from emvc.files._base import FileView, check_ids, some
+from emvc.files._ids import as_ids, is_id_name
+from emvc.out_of_core import FORMATS, NUMERIC, open_view, open_views, parquet_columns, read_column, split_path
 
 
 class NeedsMemoryError(ValueError):
@@ -36,7 +37,7 @@ def read_stored(path: str | os.PathLike[str]) -> FileView:
 
 
 def open_stored(
-    paths: Sequence[str | os.PathLike[str]], *, id_column: str | None, chunks: int
+    paths: Sequence[str | os.PathLike[str]], *, id_columns: Sequence[str | None], chunks: int
 ) -> tuple[list[tuple[str, Any]], tuple[str, ...] | None]:
     """Open files as Dask arrays.
 
@@ -44,8 +45,8 @@ def open_stored(
     ----------
     paths : sequence of paths
         Files for which `is_stored` holds.
-    id_column : str or None
-        Column of the sample ids in Parquet files, found out by default.
+    id_columns : sequence of str or None
+        Column of the sample ids in each Parquet file, found out by default.
     chunks : int
         Rows per chunk.
 
@@ -59,18 +60,18 @@ def open_stored(
     Raises
     ------
     NeedsMemoryError
-        If ids differ or are in different orders.
+        If ids differ or are in different orders, or columns have to be encoded.
     """
     views, first = [], None
     ids: tuple[str, ...] | None = None
-    for path in paths:
+    for path, id_column in zip(paths, id_columns, strict=True):
         column = _find_column(path, id_column)
         (array,) = open_views([path], chunks=chunks, id_column=column)
         views.append((name_of(path), array))
         if column is None:
             continue
         source = Path(split_path(path)[0]).name
-        found = check_ids(read_column(split_path(path)[0], column), source)
+        found = check_ids(as_ids(read_column(split_path(path)[0], column)), source)
         if ids is not None and found != ids:
             raise NeedsMemoryError(f"{source} does not have the samples of {first} in their order")
         ids, first = found, first or source
@@ -78,9 +79,22 @@ def open_stored(
 
 
 def _find_column(path: str | os.PathLike[str], id_column: str | None) -> str | None:
+    """Return the column of the ids of a Parquet table whose other columns are numbers."""
     name = split_path(path)[0]
     if Path(name).suffix.lower() != ".parquet":
         return None
-    columns = parquet_columns(name)
-    texts = {column: is_text_type(kind) for column, kind in columns.items()}
-    return find_id_column(texts, Path(name).name, id_column=id_column)
+    kinds = parquet_columns(name)
+    source, first = Path(name).name, next(iter(kinds))
+    if id_column:
+        if id_column not in kinds:
+            raise ValueError(f"{source} has no column {id_column!r} for the sample ids; it has {some(kinds)}.")
+        owner: str | None = id_column
+    else:
+        owner = next((column for column in kinds if is_id_name(column)), None)
+        if owner is None and len(kinds) > 1 and not kinds[first].startswith(NUMERIC):
+            owner = first
+        owner = None if id_column == "" else owner
+    encoded = [column for column, kind in kinds.items() if column != owner and not kind.startswith(NUMERIC)]
+    if encoded:
+        raise NeedsMemoryError(f"column {encoded[0]!r} of {source} has to be encoded")
+    return owner

@@ -10,11 +10,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from emvc._array import FloatArray
 from emvc._threads import run_ranges
+from emvc.kernels._compile import njit
 from emvc.kernels.reference import FIT_STEPS, LEAST_NORM, MOMENTUM, EntrySums, GroupSums
 from emvc.prox import shrinkage
 

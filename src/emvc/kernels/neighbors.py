@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from emvc._array import FloatArray, IntArray
 from emvc._threads import run_ranges
+from emvc.kernels._compile import njit
 
 _ROWS = 32  # fewest rows that are worth a thread
 _SAMPLED = 24  # values that tell where a rank is, if there are many times as many

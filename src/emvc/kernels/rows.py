@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from emvc._array import ROUNDING, FloatArray, IntArray
 from emvc._threads import run_ranges
+from emvc.kernels._compile import njit
 from emvc.kernels.neighbors import _ROWS, _select, least_width
 
 WIDTH = 0.35

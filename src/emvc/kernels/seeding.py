@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from emvc._array import FloatArray, IntArray
 from emvc._threads import run_ranges
+from emvc.kernels._compile import njit
 
 _FAR = 1e300  # the distance to no centre; compiled code need not know infinity
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from emvc._array import FloatArray
+from emvc.kernels._compile import njit
 
 _MODES = 20  # quantiles that are tried as the mode
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from emvc import plot
+from emvc._output import write_file
+from emvc.report._compare import render_comparison
 from emvc.report._content import describe
 from emvc.report._page import render_page
 
-__all__ = ["describe", "draw_figures", "render_report", "write_files", "write_report"]
+__all__ = ["describe", "draw_figures", "render_comparison", "render_report", "write_files", "write_report"]
 
 FIGURES = {
     "embedding": plot.embedding,
@@ -35,6 +36,8 @@ def render_report(
     join_notes: str | Sequence[str] | None = None,
     selection: Any = None,
     assessment: Any = None,
+    explanation: Any = None,
+    name_clusters: bool = False,
     introduction: str = "",
     records: Sequence[Mapping[str, Any]] = (),
     code: str | None = None,
@@ -55,6 +58,10 @@ def render_report(
         From `emvc.select`: adds the evidence for the weights and for the number of clusters.
     assessment : Assessment, optional
         From `emvc.assess`: adds what the clusters are worth.
+    explanation : Explanation, optional
+        From `emvc.explain`: adds a card for each cluster, markers and annotations.
+    name_clusters : bool
+        Whether clusters are named after their strongest annotation; in the page they can be renamed.
     introduction : str
         A paragraph before the summary.
     records : sequence of dict
@@ -78,7 +85,14 @@ def render_report(
     >>> page.startswith("<!doctype html>"), "Two clusters" in page
     (True, True)
     """
-    content = describe(model, sample_ids=sample_ids, selection=selection, assessment=assessment)
+    content = describe(
+        model,
+        sample_ids=sample_ids,
+        selection=selection,
+        assessment=assessment,
+        explanation=explanation,
+        name_clusters=name_clusters,
+    )
     notes = [join_notes] if isinstance(join_notes, str) else list(join_notes or ())
     return render_page(
         content,
@@ -142,12 +156,4 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write files so that each appears whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(content)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, folder / name)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        write_file(folder / name, content)

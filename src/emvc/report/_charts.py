@@ -67,7 +67,7 @@ def line_chart(
             f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{at_y(value):.1f}" y2="{at_y(value):.1f}"/>'
             f'<text x="{_LEFT - 7}" y="{at_y(value) + 4:.1f}" text-anchor="end">{text}</text>'
         )
-    for value in _round_ticks(left, right, whole=all(a.is_integer() for a, _ in pairs)):
+    for value in round_ticks(left, right, whole=all(a.is_integer() for a, _ in pairs)):
         parts.append(f'<text x="{at_x(value):.1f}" y="{_HEIGHT - _BOTTOM + 17}" text-anchor="middle">{value:g}</text>')
     if mark is not None:
         parts.append(
@@ -96,7 +96,7 @@ def _axis(
         least, most = min(values), max(values)
         # Zero is part of the axis unless that would flatten the curve.
         least = min(least, 0.0) if least < 0.3 * most else least
-        return float, least, most, [(value, f"{value:g}") for value in _round_ticks(least, most)]
+        return float, least, most, [(value, f"{value:g}") for value in round_ticks(least, most)]
     low = math.floor(math.log10(min((value for value in values if value > 0), default=1e-16)))
     high = max(low + 1, math.ceil(math.log10(max(*values, 10.0**low))))
 
@@ -115,7 +115,7 @@ def _power(exponent: int) -> str:
     return f'10<tspan dy="-5" class="exponent">{sign}{abs(exponent)}</tspan>'
 
 
-def _round_ticks(low: float, high: float, *, whole: bool = False) -> list[float]:
+def round_ticks(low: float, high: float, *, whole: bool = False) -> list[float]:
     """Return about five round numbers between the limits."""
     if high <= low:
         return [low]

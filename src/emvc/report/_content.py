@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import importlib.metadata
 import platform
 import re
@@ -15,21 +14,27 @@ from emvc._array import BoolArray, FloatArray, IntArray
 from emvc._version import __version__
 from emvc.findings import UNRELIABLE, find
 from emvc.layout import block_argmax, block_edges, block_means, cluster_order, plane_layout, state_labels
+from emvc.report._encode import clean, encode, quantised
+from emvc.report._explained import explained, explained_arrays
 
 SUSPICIOUS = 0.5
 """Errors from here on are worth a look."""
 _MOST_BLOCKS = 300
 _MOST_COLUMNS = 600
 _MOST_SHOWN = 20_000
-_LONGEST_NAME = 80
 _MOST_ENTRIES = 12  # per sample: more views than a person would read about
 _CERTIFIED = 0.01
-_MISSING = 255
 _PROBABILITY = re.compile(r"^(.*) \(probability (\d+(?:\.\d+)?)\)$")
 
 
 def describe(
-    model: Any, *, sample_ids: Sequence[Any] | None = None, selection: Any = None, assessment: Any = None
+    model: Any,
+    *,
+    sample_ids: Sequence[Any] | None = None,
+    selection: Any = None,
+    assessment: Any = None,
+    explanation: Any = None,
+    name_clusters: bool = False,
 ) -> dict[str, Any]:
     """Return what the report says about a fitted model, as plain data.
 
@@ -43,6 +48,10 @@ def describe(
         From `emvc.select`.
     assessment : Assessment, optional
         From `emvc.assess`.
+    explanation : Explanation, optional
+        From `emvc.explain`.
+    name_clusters : bool
+        Whether clusters are named after their strongest annotation.
 
     Examples
     --------
@@ -89,15 +98,18 @@ def describe(
         "settings": _settings(model),
         "versions": _versions(),
         "n_shown": len(shown),
+        "explanation": explained(explanation, model, assessment, names),
         "data": _arrays(model, labels, errors, names, views, level, shown, entries)
-        | ({} if assessment is None else {"stability": _stability(assessment, shown)}),
+        | ({} if assessment is None else {"stability": _stability(assessment, shown)})
+        | explained_arrays(explanation, shown)
+        | {"names": _cluster_names(explanation) if name_clusters else {}},
     }
 
 
-def clean(text: Any, longest: int = _LONGEST_NAME) -> str:
-    """Return a name as text that can be encoded, cut to a reasonable length."""
-    name = str(text).encode("utf-8", "replace").decode("utf-8")
-    return name if len(name) <= longest else name[: longest - 1] + "…"
+def _cluster_names(explanation: Any) -> dict[str, str]:
+    """Return names by cluster, of those that an annotation tells apart."""
+    named = [] if explanation is None else explanation.names()
+    return {str(k): clean(name) for k, name in enumerate(named) if name != str(k)}
 
 
 def _sample_names(sample_ids: Sequence[Any] | None, n_samples: int) -> list[str] | None:
@@ -193,7 +205,7 @@ def _shown(level: IntArray) -> IntArray:
 
 
 def _stability(assessment: Any, shown: IntArray) -> str:
-    return _encode(_quantised_errors(np.asarray(assessment.sample_stability)[shown]), "<u1")
+    return encode(quantised(np.asarray(assessment.sample_stability)[shown]), "<u1")
 
 
 def _assessment(assessment: Any) -> dict[str, Any] | None:
@@ -301,15 +313,6 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _encode(values: Any, dtype: str) -> str:
-    return base64.b64encode(np.ascontiguousarray(values).astype(dtype).tobytes()).decode("ascii")
-
-
-def _quantised_errors(errors: FloatArray) -> FloatArray:
-    """Return errors between 0 and 1 as whole numbers up to 250, and 255 where there is none."""
-    return np.where(np.isnan(errors), _MISSING, np.rint(250.0 * np.clip(np.nan_to_num(errors), 0.0, 1.0)))
-
-
 def _arrays(
     model: Any,
     labels: IntArray,
@@ -324,18 +327,18 @@ def _arrays(
     data: dict[str, Any] = {
         "n": len(shown),
         "views": [view["name"] for view in views],
-        "labels": _encode(labels[shown], "<i4"),
-        "level": _encode(level[shown], "<u1"),
-        "index": None if len(shown) == len(labels) else _encode(shown, "<u4"),
+        "labels": encode(labels[shown], "<i4"),
+        "level": encode(level[shown], "<u1"),
+        "index": None if len(shown) == len(labels) else encode(shown, "<u4"),
         "ids": None if names is None else [names[i] for i in shown],
     }
     embedding = getattr(model, "embedding_", None)
     if embedding is not None:
         # Samples that no view can be believed about have no place of their own among the clusters.
         points = plane_layout(np.asarray(embedding), np.where(level == 3, -1, labels))
-        data["points"] = _encode(np.rint(65535 * points[shown]), "<u2")
+        data["points"] = encode(np.rint(65535 * points[shown]), "<u2")
     if errors is not None:
-        data["errors"] = _encode(_quantised_errors(errors[shown]), "<u1")
+        data["errors"] = encode(quantised(errors[shown]), "<u1")
         # In an unreliable view all samples are alike: it says nothing about which of them is worst.
         reliable = np.array([not view["unreliable"] for view in views], dtype=bool)
         reliable = reliable if reliable.any() else ~reliable
@@ -366,7 +369,7 @@ def _consensus(consensus: Any, labels: IntArray) -> dict[str, Any]:
     return {
         "height": values.shape[0],
         "width": values.shape[1],
-        "values": _encode(np.rint(255 * np.minimum(values / top, 1.0)), "<u1"),
+        "values": encode(np.rint(255 * np.minimum(values / top, 1.0)), "<u1"),
         "top": round(top, 6),
         "rows": _groups(labels),
         "columns": _groups(columns),
@@ -385,11 +388,11 @@ def _heat(labels: IntArray, errors: FloatArray, telling: FloatArray, shown: IntA
     place = np.full(len(labels), -1)
     place[shown] = np.arange(len(shown))
     who = np.array([order[block_argmax(column[order], edges)] for column in errors.T])
-    values = _quantised_errors(np.take_along_axis(errors.T, who, axis=1)) if len(who) else np.zeros((0, 0))
+    values = quantised(np.take_along_axis(errors.T, who, axis=1)) if len(who) else np.zeros((0, 0))
     return {
         "width": len(edges) - 1,
-        "values": _encode(values, "<u1"),
-        "who": _encode(place[who] if len(who) else who, "<i4"),
+        "values": encode(values, "<u1"),
+        "who": encode(place[who] if len(who) else who, "<i4"),
         "groups": _groups(labels),
     }
 

@@ -12,8 +12,12 @@ from importlib import resources
 from string import Template
 from typing import Any
 
+from emvc._version import __version__
+from emvc.report._cards import annotation_section, cards_section, marker_section
 from emvc.report._charts import bars, line_chart
 from emvc.report._words import certificate_sentence, list_names, rerun_code, summary_sentences
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
 
 
 def render_page(
@@ -26,13 +30,14 @@ def render_page(
     code: str | None = None,
 ) -> str:
     """Return the page; ``content`` is from `emvc.report.describe`, the rest as for `emvc.report.render_report`."""
-    script = _file("page.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     parts = _evidence_parts(content)
     evidence = _evidence(content, parts)
     sections = [
         _summary(content, introduction),
         _map(content),
+        cards_section(content),
+        marker_section(content),
+        annotation_section(content),
         _columns(_clusters(content), _views(content)),
         _worth(content),
         _error_map(content),
@@ -44,14 +49,22 @@ def render_page(
         _columns(_settings(content) + _notes(notes), _versions(content)),
         _code(code if code is not None else rerun_code(content)),
     ]
+    scripts = ("base.js", "page.js", *(["explain.js"] if content["explanation"] is not None else []), "start.js")
+    return fill_page(title, sections, content["data"], scripts)
+
+
+def fill_page(title: str, sections: Sequence[str], data: Any, scripts: Sequence[str]) -> str:
+    """Return a page of these sections that holds its data and runs these scripts, which share one scope."""
+    script = '(() => {\n"use strict";\n' + "".join(_file(name) for name in scripts) + "})();\n"
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return Template(_file("page.html")).substitute(
         title=escape(title),
-        policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
+        policy=f"{_POLICY}; script-src 'sha256-{digest}'",
         style=_file("page.css"),
         sections="\n".join(part for part in sections if part),
-        data=_json(content["data"]),
+        data=_json(data),
         script=script,
-        version=escape(content["version"]),
+        version=escape(__version__),
         date=datetime.now(UTC).strftime("%d %B %Y"),
     )
 
@@ -165,7 +178,7 @@ def _map(content: Mapping[str, Any]) -> str:
     shown, total = content["n_shown"], content["n_samples"]
     hint = (
         "Each mark is a sample; samples between two islands are undecided. Point at one, or move with the arrow keys, "
-        "to see what is known about it."
+        "to see what is known about it; Enter selects it."
     )
     if content["has_errors"]:
         hint += " A ring: left out of some views. A cross: not believed in any view."
@@ -178,18 +191,25 @@ def _map(content: Mapping[str, Any]) -> str:
         )
     if "stability" in content["data"]:
         options += '<option value="stability">stability</option>'
+    options += "".join(
+        f'<option value="x{k}">{escape(column["name"])}</option>'
+        for k, column in enumerate(content["data"].get("colours", ()))
+    )
     body = f"""
 <div class="controls">
 <label>Colour by <select id="colour">{options}</select></label>
 <label>Find a sample <input id="find" type="search" autocomplete="off" placeholder="name, then Enter"></label>
 <button type="button" id="reset">Reset</button></div>
+<div class="controls"><button type="button" id="area" aria-pressed="false">Select an area</button>
+<button type="button" id="clear" disabled>Clear the selection</button>
+<button type="button" id="save">Save as CSV</button></div>
 <div class="map-grid"><div class="canvas-wrap"><canvas id="map" tabindex="0" role="application"
  aria-label="Map of the samples. Left and right move from sample to sample, up and down from cluster to cluster."
 ></canvas>
 <div id="tip" class="tip" role="status" aria-live="polite" hidden></div></div>
 <div id="legend" class="legend" role="group" aria-label="Clusters: press one to isolate it"></div></div>
 <div id="map-scale" class="scale" hidden><span id="map-low"></span><i class="ramp-error"></i><span id="map-high"></span>
-<i class="missing"></i><span>missing</span></div>"""
+<i class="missing"></i><span>missing</span></div><div id="map-levels" class="levels" hidden></div>"""
     return _card("embedding", "Map of the samples", hint, body, wide=True)
 
 
@@ -321,7 +341,7 @@ def _convergence(content: Mapping[str, Any]) -> str:
     text = ""
     if certificate is not None:
         text = (
-            f"<p>The solver {escape(certificate['status'])} after {certificate['n_iter']} iterations. "
+            f"<p>The solver {escape(certificate['status'])} after {escape(str(certificate['n_iter']))} iterations. "
             f"Certified duality gap at the end: {certificate['gap']:.2g}.</p>"
         )
     return _card("convergence", f"Convergence: {curve['name']}", hint, chart + text)
@@ -335,7 +355,7 @@ def _evidence_parts(content: Mapping[str, Any]) -> list[str]:
         confidence = evidence.get("confidence")
         text = f" Confidence {confidence:.2f} (0: a close second, 1: no rival)." if confidence is not None else ""
         parts.append(
-            f"<h3>Number of clusters</h3><p>{content['n_clusters']} was used.{text}</p>"
+            f"<h3>Number of clusters</h3><p>{escape(str(content['n_clusters']))} was used.{text}</p>"
             + line_chart(
                 [record["n_clusters"] for record in records],
                 [record.get("score", float("nan")) for record in records],

@@ -27,6 +27,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse
 
+from emvc._sparse import check_sparse
 from emvc.datasets import MultiViewDataset, load
 
 KINDS = ("omics", "image", "text", "graph", "sensor", "other")
@@ -229,14 +230,18 @@ def _read_npz(path: Path) -> tuple[list[Any], Any]:
                 views.append(np.asarray(stored[name], dtype=np.float64))
                 continue
             parts = (stored[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
-            views.append(_sparse(scipy.sparse.csr_array(tuple(parts), shape=tuple(stored[f"{name}_shape"]))))
+            views.append(
+                _sparse(check_sparse(scipy.sparse.csr_array(tuple(parts), shape=tuple(stored[f"{name}_shape"])), name))
+            )
         return views, stored["y"]
 
 
 def _read_mat(path: Path) -> tuple[list[Any], Any]:
     content = scipy.io.loadmat(path)
     views = [
-        _sparse(scipy.sparse.csr_array(view)) if scipy.sparse.issparse(view) else np.asarray(view, dtype=np.float64)
+        _sparse(scipy.sparse.csr_array(check_sparse(view, "a view")))
+        if scipy.sparse.issparse(view)
+        else np.asarray(view, dtype=np.float64)
         for view in np.ravel(content["X"])
     ]
     return views, content["y"] if "y" in content else content["Y"]

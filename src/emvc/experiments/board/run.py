@@ -21,6 +21,7 @@ import numpy as np
 
 from emvc import _version
 from emvc._array import BoolArray
+from emvc._output import locked
 from emvc.experiments.board.collection import HALVES, BoardSet, find_sets
 from emvc.experiments.board.conditions import CONDITIONS, has_missing, impute, impute_cells, missing_entries
 from emvc.experiments.board.methods import METHODS, UNDER_ERRORS, choose_methods, make_method
@@ -40,7 +41,8 @@ TIME_LIMIT = 300.0
 MEMORY_LIMIT = 12_000.0
 _NOT_CORE = (
     *("experiments", "report", "files", "datasets", "persistence.py", "results.py", "_version.py"),
-    *("cli.py", "cli_cluster.py", "cli_board.py", "demo.py", "plot.py", "layout.py"),
+    *("cli.py", "cli_board.py", "cli_check.py", "cli_cluster.py", "cli_explain.py", "cli_options.py", "cli_predict.py"),
+    *("demo.py", "plot.py", "layout.py"),
 )
 """Parts of the package that have no influence on clusters."""
 
@@ -282,10 +284,10 @@ def board(
     if not cells:
         raise ValueError("There is nothing to run: no data set is left.")
     path = Path(output) / RECORDS
-    path.parent.mkdir(parents=True, exist_ok=True)
-    forget(path, choose_methods(rerun))
-    run_cells(cells, path, n_jobs=n_jobs, report=report, limits=Limits(time_limit, memory_limit))
-    return read_records(path)
+    with locked(path.parent):
+        forget(path, choose_methods(rerun))
+        run_cells(cells, path, n_jobs=n_jobs, report=report, limits=Limits(time_limit, memory_limit))
+        return read_records(path)
 
 
 def changed_since(records: Iterable[Record]) -> dict[str, int]:

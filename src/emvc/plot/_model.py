@@ -1,8 +1,4 @@
-"""Plots of a fitted model on matplotlib axes, in colours that colour-blind readers can tell apart.
-
-Every function takes a fitted model and, if wanted, the axes to draw on, and returns the axes. A model that lacks what a
-plot shows is refused in one line.
-"""
+"""Plots of fitted models and assessments."""
 
 from __future__ import annotations
 
@@ -12,48 +8,14 @@ import numpy as np
 
 from emvc._array import FloatArray, IntArray
 from emvc.layout import block_means, cluster_order, plane_layout, state_labels
+from emvc.plot._style import GREY, GRID, PALETTE, axes_or_new, color, get, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PALETTE = (
-    "#332288", "#88CCEE", "#CC6677", "#117733", "#DDCC77", "#AA4499", "#44AA99", "#882255", "#999933", "#661100",
-)  # fmt: skip
-"""Ten colours of Paul Tol's muted scheme."""
-
 _MARKERS = "os^D"  # after ten colours the marker changes
-_GREY = "#888888"
-_GRID = "#DDDDDD"
 _MOST_BLOCKS = 1000
 _SMALLEST = 1e-16
-
-
-def _axes(ax: Axes | None) -> Axes:
-    if ax is not None:
-        return ax
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(figsize=(4.5, 4.0), layout="constrained")[1]
-
-
-def _color(index: int) -> str:
-    return _GREY if index < 0 else PALETTE[index % len(PALETTE)]
-
-
-def _get(model: Any, *names: str) -> Any:
-    """Return the first of the attributes that the model has."""
-    for name in names:
-        value = getattr(model, name, None)
-        if value is not None:
-            return value
-    raise ValueError(f"This {type(model).__name__} has no {' or '.join(names)} to draw.")
-
-
-def _tidy(ax: Axes, *, grid: str | None = None) -> None:
-    ax.spines[["top", "right"]].set_visible(False)
-    if grid is not None:
-        ax.grid(axis=grid, color=_GRID, lw=0.6)  # type: ignore[arg-type]
-        ax.set_axisbelow(True)
 
 
 def plane_coordinates(embedding: FloatArray, labels: IntArray | None = None) -> FloatArray:
@@ -75,8 +37,8 @@ def embedding(model: Any, ax: Axes | None = None) -> Axes:
     -------
     ax : Axes
     """
-    rows, labels = np.asarray(_get(model, "embedding_")), np.asarray(model.labels_)
-    ax = _axes(ax)
+    rows, labels = np.asarray(get(model, "embedding_")), np.asarray(model.labels_)
+    ax = axes_or_new(ax)
     lost = _not_believed(model)
     points = plane_coordinates(rows, np.where(lost, -1, labels))
     size = float(np.clip(12000.0 / len(points), 4.0, 18.0))
@@ -85,12 +47,12 @@ def embedding(model: Any, ax: Axes | None = None) -> Axes:
         marker = _MARKERS[max(cluster, 0) // len(PALETTE) % len(_MARKERS)]
         name = f"{cluster}" if cluster >= 0 else "none"
         ax.scatter(
-            believed[:, 0], believed[:, 1], s=size, color=_color(cluster), marker=marker, label=name, linewidths=0
+            believed[:, 0], believed[:, 1], s=size, color=color(cluster), marker=marker, label=name, linewidths=0
         )
         if len(crossed):
-            ax.scatter(crossed[:, 0], crossed[:, 1], s=size, color=_color(cluster), marker="x", linewidths=0.6)
+            ax.scatter(crossed[:, 0], crossed[:, 1], s=size, color=color(cluster), marker="x", linewidths=0.6)
     ax.set(title="Samples by cluster", xticks=[], yticks=[], aspect="equal")
-    ax.spines[:].set_color(_GRID)
+    ax.spines[:].set_color(GRID)
     if model.n_clusters_ <= 20:
         ax.legend(title="cluster", markerscale=2, fontsize="small", ncols=1 + model.n_clusters_ // 11,
                   loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)  # fmt: skip
@@ -126,8 +88,8 @@ def consensus(model: Any, ax: Axes | None = None) -> Axes:
     -------
     ax : Axes
     """
-    matrix, labels = _get(model, "consensus_"), np.asarray(model.labels_)
-    ax = _axes(ax)
+    matrix, labels = get(model, "consensus_"), np.asarray(model.labels_)
+    ax = axes_or_new(ax)
     states = state_labels(matrix, labels)
     rows, columns = cluster_order(labels), cluster_order(states)
     # A square root and a cap at the 99th percentile of the links keep single strong links from hiding the blocks.
@@ -161,18 +123,18 @@ def errors(model: Any, ax: Axes | None = None) -> Axes:
     -------
     ax : Axes
     """
-    table = np.asarray(_get(model, "sample_errors_"))
-    ax = _axes(ax)
+    table = np.asarray(get(model, "sample_errors_"))
+    ax = axes_or_new(ax)
     styles = ("-", "--", ":", "-.")
     for k, (name, values) in enumerate(zip(model.view_names_, table.T, strict=True)):
         present = np.sort(values[~np.isnan(values)])
         at_least = np.arange(len(present), 0, -1)
         style = styles[k // len(PALETTE) % len(styles)]
-        ax.step(present, at_least, where="pre", lw=1.8, ls=style, color=_color(k), label=str(name))
-    ax.axvline(0.5, color=_GREY, lw=1, ls=":")
+        ax.step(present, at_least, where="pre", lw=1.8, ls=style, color=color(k), label=str(name))
+    ax.axvline(0.5, color=GREY, lw=1, ls=":")
     ax.set(title="Errors of the samples", xlabel="error: 0 usual, 1 wrong", ylabel="samples with at least this error")
     ax.set(xlim=(0, 1.01), yscale="log", ylim=(0.8, 1.2 * len(table)))
-    _tidy(ax, grid="y")
+    tidy(ax, grid="y")
     ax.legend(title="view", fontsize="small", frameon=False)
     return ax
 
@@ -194,23 +156,23 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
     -------
     ax : Axes
     """
-    history = _get(model, "history_", "objective_")
-    ax = _axes(ax)
+    history = get(model, "history_", "objective_")
+    ax = axes_or_new(ax)
     if getattr(model, "history_", None) is None:
         values = np.atleast_1d(history)
-        ax.plot(np.arange(1, len(values) + 1), values, marker="o", ms=3, color=_color(0))
+        ax.plot(np.arange(1, len(values) + 1), values, marker="o", ms=3, color=color(0))
         label = "objective"
     else:
         has_gap = bool(np.isfinite(history.gap).all())
         values = history.gap if has_gap else history.residual
         label = "relative duality gap" if has_gap else "constraint residual"
-        ax.semilogy(history.iteration, np.maximum(values, _SMALLEST), marker="o", ms=3, color=_color(0), label=label)
+        ax.semilogy(history.iteration, np.maximum(values, _SMALLEST), marker="o", ms=3, color=color(0), label=label)
         if has_gap:
-            ax.axhline(max(model.duality_gap_, _SMALLEST), color=_color(2), ls="--", lw=1,
+            ax.axhline(max(model.duality_gap_, _SMALLEST), color=color(2), ls="--", lw=1,
                        label=f"certified: {model.duality_gap_:.1e}")  # fmt: skip
         ax.legend(fontsize="small", frameon=False)
     ax.set(title="Convergence", xlabel="iteration", ylabel=label)
-    _tidy(ax, grid="y")
+    tidy(ax, grid="y")
     return ax
 
 
@@ -230,10 +192,10 @@ def weights(model: Any, ax: Axes | None = None) -> Axes:
     """
     if hasattr(model, "beta") and hasattr(model, "clusters"):
         return _selection(model, ax)
-    values = np.asarray(_get(model, "view_errors_", "weights_"), dtype=np.float64)
+    values = np.asarray(get(model, "view_errors_", "weights_"), dtype=np.float64)
     reliable = getattr(model, "view_errors_", None) is not None
     values = 1.0 - values if reliable else values / values.max()
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     order = np.argsort(values, kind="stable")
     names = [str(model.view_names_[k]) for k in order]
     bars = ax.barh(np.arange(len(order)), values[order], color=PALETTE[0], height=0.65)
@@ -246,7 +208,7 @@ def weights(model: Any, ax: Axes | None = None) -> Axes:
     if reliable and max(values) > 0.6:
         ax.set_xlim(0, 1.45)  # room for the notes
         ax.set_xticks(np.linspace(0, 1, 6))
-    _tidy(ax, grid="x")
+    tidy(ax, grid="x")
     return ax
 
 
@@ -254,15 +216,15 @@ def _selection(selection: Any, ax: Axes | None) -> Axes:
     """Draw the agreement of the clusters along the path of weights, and which weight was chosen."""
     if not selection.weights:
         raise ValueError("This Selection holds no path of weights: select was given fewer than two multipliers.")
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     beta = [record["beta"] for record in selection.weights]
     settled = [record["settled"] for record in selection.weights]
-    ax.semilogx(beta, settled, marker="o", ms=4, color=_color(0), label="agreement with the next weight")
-    ax.axvline(selection.beta, color=_color(2), ls="--", lw=1, label=f"chosen: {selection.beta:.3g}")
+    ax.semilogx(beta, settled, marker="o", ms=4, color=color(0), label="agreement with the next weight")
+    ax.axvline(selection.beta, color=color(2), ls="--", lw=1, label=f"chosen: {selection.beta:.3g}")
     ax.set_xticks(beta, [f"{record['beta']:.2g}\nrank {record['rank']:.0f}" for record in selection.weights])
     ax.set_xticks([], minor=True)
     ax.set(title="Evidence for the weights", xlabel="beta", ylabel="adjusted Rand index", ylim=(0, 1.08))
-    _tidy(ax, grid="y")
+    tidy(ax, grid="y")
     ax.legend(fontsize="small", frameon=False, loc="lower right")
     return ax
 
@@ -281,19 +243,19 @@ def evidence(assessment: Any, ax: Axes | None = None) -> Axes:
     -------
     ax : Axes
     """
-    records = _get(assessment, "by_n_clusters", "n_clusters_evidence_")
-    ax = _axes(ax)
+    records = get(assessment, "by_n_clusters", "n_clusters_evidence_")
+    ax = axes_or_new(ax)
     numbers = [record["n_clusters"] for record in records]
     score = np.array([record["score"] for record in records], dtype=np.float64)
     largest = score.max() if score.max() > 0 else 1.0
-    ax.plot(numbers, score / largest, marker="o", ms=4, color=_color(0), label="score, relative to the best")
+    ax.plot(numbers, score / largest, marker="o", ms=4, color=color(0), label="score, relative to the best")
     if "stability" in records[0]:
         stability = [record["stability"] for record in records]
-        ax.plot(numbers, stability, marker="s", ms=4, color=_color(2), label="stability")
+        ax.plot(numbers, stability, marker="s", ms=4, color=color(2), label="stability")
         ax.set_xticks(numbers)
     ax.set(title="Number of clusters", xlabel="number of clusters", ylim=(min(0.0, float(score.min())), 1.08))
     ax.legend(fontsize="small", frameon=False)
-    _tidy(ax, grid="y")
+    tidy(ax, grid="y")
     return ax
 
 
@@ -311,10 +273,10 @@ def tree(assessment: Any, ax: Axes | None = None) -> Axes:
     -------
     ax : Axes
     """
-    levels = sorted(_get(assessment, "by_n_clusters"), key=lambda record: int(record["n_clusters"]))
+    levels = sorted(get(assessment, "by_n_clusters"), key=lambda record: int(record["n_clusters"]))
     if len(levels) < 2:
         raise ValueError("This Assessment holds one number of clusters; a tree needs several (n_clusters=...).")
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     links = {child: (parent, share) for parent, child, share in assessment.tree()}
     places: dict[tuple[int, int], float] = {}
     for row, level in enumerate(levels):
@@ -327,9 +289,9 @@ def tree(assessment: Any, ax: Axes | None = None) -> Axes:
             places[number, cluster] = x
             if (number, cluster) in links:
                 parent, share = links[number, cluster]
-                ax.plot([places[parent], x], [row - 1, row], color=_GREY, lw=0.5 + 3.0 * share, alpha=0.5, zorder=1)
+                ax.plot([places[parent], x], [row - 1, row], color=GREY, lw=0.5 + 3.0 * share, alpha=0.5, zorder=1)
             size = 30.0 + 400.0 * sizes[cluster] / max(int(sizes.sum()), 1)
-            ax.scatter(x, row, s=size, color=_color(cluster), zorder=2)
+            ax.scatter(x, row, s=size, color=color(cluster), zorder=2)
             ax.annotate(str(cluster), (x, row), ha="center", va="center", fontsize=7, color="white", zorder=3)
     ax.set_yticks(range(len(levels)), [str(int(level["n_clusters"])) for level in levels])
     ax.set(

@@ -1,0 +1,323 @@
+"""Readers that damaged files can crash or hang run in a process of their own, with limits of time and memory.
+
+The process is started when it is first needed and serves file after file. If it crashes or takes too long, that is an
+error about this file. It ends with the process that started it. What it sends back is pickled, as between any two
+processes of one program: it runs as the same user and is no sandbox against files that take control of a library.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import pickle
+import queue
+import signal
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from emvc._memory import available_memory
+
+KINDS = (".mat", ".h5", ".hdf5", ".h5ad", ".h5mu", ".zarr", ".parquet")
+"""Formats that are read in this way."""
+
+_SECONDS = 15.0  # for any file
+_SLOWEST = 2e6  # bytes read in a second
+_START = 120.0  # seconds for the process to come up, which loads libraries
+_SLACK = 2**28  # bytes that libraries may need beside the data
+_NUMBER = struct.Struct("<Q")
+_CODE = "from emvc.files._apart import serve; serve()"
+_SENT = (ValueError, TypeError, OSError, MemoryError, ImportError)
+
+_serving = False
+
+
+def read_apart(address: str, options: Any) -> Any:
+    """Return what `emvc.files._read` returns for a file, read by the other process.
+
+    Raises
+    ------
+    ValueError
+        If that process crashed or took too long; the message names the file.
+    Exception
+        What the reader raised.
+    """
+    if _serving:
+        return _answer(("read", address, options))
+    with _lock:
+        return _ask(("read", address, options), Path(address.partition("::")[0]))
+
+
+def check_apart(path: str) -> None:
+    """Have the gate look at a file that will stay on disk."""
+    if _serving:  # which has been done
+        return
+    with _lock:
+        _ask(("check", path, None), Path(path))
+
+
+def _ask(request: tuple[str, str, Any], path: Path) -> Any:
+    global _child  # noqa: PLW0603
+    seconds = _SECONDS + _size(path) / _SLOWEST
+    for _ in range(2):
+        if _child is None or not _child.is_usable():
+            _child = _Child()
+        fresh = _child.served == 0
+        try:
+            done, answer = _child.ask(request, seconds)
+        except _CrashedError as crash:
+            _child.end()
+            _child = None
+            if fresh or "took" in str(crash):
+                raise ValueError(f"{path.name} cannot be read: its reader {crash}. It is damaged.") from None
+            continue  # a file before it may have done the damage
+        except BaseException as error:
+            _child.end()
+            _child = None
+            raise (_plain(error, path.name) if isinstance(error, MemoryError) else error) from None
+        if done:
+            return answer
+        raise answer
+    raise AssertionError  # a fresh process answers, or is at fault
+
+
+def _size(path: Path) -> int:
+    with contextlib.suppress(OSError):
+        if path.is_dir():
+            return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+        return path.stat().st_size
+    return 0
+
+
+class _CrashedError(Exception):
+    """The process is gone, or has to go."""
+
+
+class _Child:
+    """The process that reads, seen from outside."""
+
+    def __init__(self) -> None:
+        paths = os.pathsep.join(path for path in sys.path if path)
+        alone = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-W", "ignore", "-c", _CODE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=os.environ | alone | {"PYTHONPATH": paths, "EMVC_PARENT": str(os.getpid())},
+        )
+        self._owner = os.getpid()
+        self.served = 0
+        try:
+            self._wait(_START)
+        except BaseException:
+            self.end()
+            raise
+
+    def is_usable(self) -> bool:
+        return self._owner == os.getpid() and self._process.poll() is None
+
+    def ask(self, request: Any, seconds: float) -> tuple[bool, Any]:
+        assert self._process.stdin is not None
+        text = pickle.dumps(request)
+        try:
+            self._process.stdin.write(_NUMBER.pack(len(text)) + text)
+            self._process.stdin.flush()
+        except OSError:
+            raise _CrashedError("is gone") from None
+        answer: tuple[bool, Any] = self._wait(seconds)
+        self.served += 1
+        return answer
+
+    def _wait(self, seconds: float) -> Any:
+        """Return the next answer; it is read by a thread, so that Ctrl-C works and time can be limited."""
+        found: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+        def listen() -> None:
+            try:
+                assert self._process.stdout is not None
+                found.put((True, _receive(self._process.stdout)))
+            except Exception as error:
+                found.put((False, error))
+
+        threading.Thread(target=listen, daemon=True).start()
+        try:
+            done, answer = found.get(timeout=seconds)
+        except queue.Empty:
+            raise _CrashedError(f"took more than {seconds:.0f} s") from None
+        if done:
+            return answer
+        if isinstance(answer, MemoryError):
+            raise answer
+        self._process.wait()
+        code = self._process.returncode
+        name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        raise _CrashedError(f"crashed ({name})")
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        if self._owner != os.getpid():
+            return
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                assert stream is not None
+                stream.close()
+
+
+_lock = threading.Lock()
+_child: _Child | None = None
+
+
+@atexit.register
+def _end() -> None:
+    if _child is not None:
+        _child.end()
+
+
+def _forget() -> None:
+    """Leave the process to the parent, after a fork."""
+    global _lock, _child
+    _lock, _child = threading.Lock(), None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+def _send(stream: IO[bytes], answer: Any) -> None:
+    """Send an answer; arrays are not copied into the pickle, but follow it."""
+    buffers: list[pickle.PickleBuffer] = []
+    text = pickle.dumps(answer, protocol=5, buffer_callback=buffers.append)
+    raw = [buffer.raw() for buffer in buffers]
+    stream.write(b"".join(_NUMBER.pack(n) for n in (len(text), len(raw), *(part.nbytes for part in raw))))
+    stream.write(text)
+    for part in raw:
+        stream.write(part)
+    stream.flush()
+
+
+def _receive(stream: IO[bytes]) -> Any:
+    length, count = (_NUMBER.unpack(_exactly(stream, 8))[0] for _ in range(2))
+    sizes = [_NUMBER.unpack(_exactly(stream, 8))[0] for _ in range(count)]
+    available = available_memory()
+    if available is not None and sum(sizes) + length > available:
+        raise MemoryError(f"About {(sum(sizes) + length) / 2**30:.1f} GiB were read, more than are available.")
+    text = _exactly(stream, length)
+    return pickle.loads(text, buffers=[_exactly(stream, size) for size in sizes])
+
+
+def _exactly(stream: IO[bytes], size: int) -> bytearray:
+    content = bytearray(size)
+    view, done = memoryview(content), 0
+    while done < size:
+        read = stream.readinto(view[done:])  # type: ignore[attr-defined]
+        if not read:
+            raise EOFError
+        done += read
+    return content
+
+
+def serve() -> None:
+    """Read files for the process that started this one, until there are no more."""
+    global _serving  # noqa: PLW0603
+    _serving = True
+    _end_with_the_parent(int(os.environ.pop("EMVC_PARENT")))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the other process, which ends this one
+    answers = os.fdopen(os.dup(1), "wb")
+    with open(os.devnull, "wb") as nothing:  # what libraries print is no answer
+        os.dup2(nothing.fileno(), 1)
+    import numpy as np  # noqa: F401
+    import scipy.sparse  # noqa: F401
+
+    import emvc.files  # noqa: F401
+
+    _send(answers, "ready")
+    for request in _requests(sys.stdin.buffer):
+        try:
+            answer = (True, _answer(request))
+        except Exception as error:
+            answer = (False, _plain(error, request[1]))
+        _send(answers, answer)
+        del answer
+
+
+def _requests(stream: IO[bytes]) -> Iterator[Any]:
+    while len(head := stream.read(8)) == 8:
+        yield pickle.loads(stream.read(_NUMBER.unpack(head)[0]))
+
+
+def _answer(request: tuple[str, str, Any]) -> Any:
+    from emvc.files import _read
+    from emvc.files._gate import check_parquet_sizes
+    from emvc.files._gate_hdf5 import check_hdf5
+
+    task, address, options = request
+    path = Path(address.partition("::")[0])
+    kind = path.suffix.lower()
+    with _limited():
+        if kind == ".parquet":
+            if task == "read":
+                check_parquet_sizes(path)
+        elif path.is_file() and (kind != ".mat" or _is_hdf5(path)):
+            check_hdf5(path, whole=task == "read")
+        return _read._read(address, options) if task == "read" else None
+
+
+def _is_hdf5(path: Path) -> bool:
+    try:
+        import h5py
+    except ImportError:
+        return False
+    return bool(h5py.is_hdf5(path))
+
+
+def _plain(error: Exception, address: str) -> Exception:
+    """Return an error that can be sent and that names the file."""
+    name = Path(address.partition("::")[0]).name
+    if isinstance(error, MemoryError) and not str(error).startswith(name):
+        return MemoryError(f"{name} needs more memory than is available.")
+    if type(error).__module__.partition(".")[0] in ("builtins", "emvc") and isinstance(error, _SENT):
+        return error
+    return ValueError(f"{name} cannot be read ({type(error).__name__}: {' '.join(str(error).split())[:200]}).")
+
+
+@contextlib.contextmanager
+def _limited() -> Iterator[None]:
+    """Give this process no more memory than there is."""
+    try:
+        import resource
+    except ImportError:  # not on every system
+        yield
+        return
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    available = available_memory()
+    used = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else None
+    if available is None or used is None:
+        yield
+        return
+    most = used * os.sysconf("SC_PAGE_SIZE") + available + _SLACK
+    if before[1] != resource.RLIM_INFINITY:
+        most = min(most, before[1])
+    resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def _end_with_the_parent(parent: int) -> None:
+    """Have the system end this process with the one that started it, whatever it does then."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:
+        os._exit(1)
