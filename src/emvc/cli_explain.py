@@ -42,10 +42,10 @@ def explanation_files(model: Any, explanation: Any, assessment: Any, *, safe: bo
 
 
 def explanation_lines(explanation: Any) -> list[str]:
-    """Return what to print: each cluster with its strongest markers, and the annotations that are associated."""
+    """Return what to print: what to know first, clusters with their strongest markers, and the annotations."""
     if explanation is None or explanation.n_clusters < 2:
         return []
-    lines = []
+    lines: list[str] = explanation.summary()
     for cluster, name in enumerate(explanation.names()):
         called = f"cluster {cluster}" + ("" if name == str(cluster) else f" “{name}”")
         lines.append(f"{called}: " + "; ".join(explanation.marker_texts(cluster, 3)))
