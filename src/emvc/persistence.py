@@ -178,6 +178,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         If the file is damaged, is no model, or holds anything that this version does not know.
     """
     path = Path(path)
+    path.open("rb").close()  # is there, and may be read
     try:
         members = _read(path)
         content = _parse(members["model.json"])
@@ -185,8 +186,9 @@ def load(path: str | os.PathLike[str]) -> Any:
         return _restore(content, arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
-        raise ModelFileError(f"{path} is not a model file, or is damaged ({error}).") from None
+    except Exception as error:  # what reads archives and headers raises whatever a damaged file leads it to
+        told = " ".join(str(error).split()) or type(error).__name__
+        raise ModelFileError(f"{path} is not a model file, or is damaged ({told}).") from None
 
 
 def _read(path: Path) -> dict[str, bytes]:
