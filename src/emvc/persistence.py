@@ -176,6 +176,17 @@ def load(path: str | os.PathLike[str]) -> Any:
     ------
     ModelFileError
         If the file is damaged, is no model, or holds anything that this version does not know.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from emvc import EMVC
+    >>> from emvc.datasets import make_paper_synthetic
+    >>> model = EMVC(2, random_state=0).fit(make_paper_synthetic(n_per_cluster=20, random_state=0).views)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model.emvc")
+    ...     bool((load(f"{folder}/model.emvc").labels_ == model.labels_).all())
+    True
     """
     path = Path(path)
     path.open("rb").close()  # is there, and may be read
