@@ -27,7 +27,7 @@ import numpy as np
 
 from emvc import cells, graphs
 from emvc._array import FloatArray
-from emvc._validation import View
+from emvc._validation import View, to_dense
 from emvc.graphs import Scaling
 
 NEIGHBOR = 3
@@ -111,7 +111,7 @@ class Isolation:
         reference = scaling.apply(view)
         standards, ruined, independent = (scaling.apply(part) for part in _made_up(view))
         bare = cls(scaling, reference, min(NEIGHBOR, n_samples - 1), standards)
-        nearest = graphs.kth_squared_distance(reference, bare.neighbor)
+        nearest = _nearest(reference, bare.neighbor)
         known = [bare._compare(nearest, reference), bare._scores(ruined), bare._scores(independent)]
         if not all(np.isfinite(part).any() for part in known):
             return bare, np.zeros((2, n_samples))  # the samples, or all features, are equal
@@ -137,15 +137,31 @@ class Isolation:
 
     def _scores(self, rows: View) -> FloatArray:
         """Return the two scores of scaled rows."""
-        squares = graphs.squared_distances_between(rows, self.reference)
+        squares = _squares(rows, self.reference)
         return self._compare(np.partition(squares, self.neighbor - 1, axis=1)[:, self.neighbor - 1], rows)
 
     def _compare(self, nearest: FloatArray, rows: View) -> FloatArray:
         """Return the scores of rows with these squared distances to a neighbour: beside made-up rows, and alone."""
-        made_up = np.median(graphs.squared_distances_between(rows, self.standards), axis=1)
+        made_up = np.median(_squares(rows, self.standards), axis=1)
         near, far = np.sqrt(nearest), np.sqrt(made_up)
         with np.errstate(divide="ignore"):
             return np.log([np.divide(near, near + far, out=np.zeros_like(near), where=near > 0), near])
+
+
+def _squares(rows: View, reference: View) -> FloatArray:
+    """Return squared distances that rows with missing cells share with rows that have all of them."""
+    if cells.has_gaps(rows) or cells.has_gaps(reference):
+        return cells.squares_over_own(to_dense(rows), to_dense(reference))
+    return graphs.squared_distances_between(rows, reference)
+
+
+def _nearest(view: View, neighbor: int) -> FloatArray:
+    """Return the squared distance of each sample to a neighbour."""
+    if not cells.has_gaps(view):
+        return graphs.kth_squared_distance(view, neighbor)
+    squares = cells.squares_over_own(view, view)
+    np.fill_diagonal(squares, np.inf)
+    return np.asarray(np.partition(squares, neighbor - 1, axis=1)[:, neighbor - 1])
 
 
 def _ruined_group(scores: FloatArray, ruined: FloatArray) -> Groups | None:
