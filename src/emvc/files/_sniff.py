@@ -268,8 +268,8 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _counts(names: Sequence[str], rows: Sequence[Sequence[str]], start: int) -> bool:
-    """Tell whether names are 0, 1, 2, ... above other numbers."""
-    if len(names) < 2 or names[0] not in ("0", "1"):
+    """Tell whether names are 0, 1, 2, ... above other numbers, or consecutive years."""
+    if len(names) < 2 or not names[0].isdigit() or (len(names) == 2 and names[0] not in ("0", "1")):
         return False
     if any(name != str(i) for i, name in enumerate(names, int(names[0]))):
         return False
