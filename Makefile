@@ -7,7 +7,12 @@ PEERS := .venv-peers
 BOARD_DATA ?= $(EMVC_DATA)
 BOARD_DIR ?= emvc-board
 
-.PHONY: demo test test-browser lint examples docs bench peers board board-smoke robustness row-order scaling reproduce clean
+FUZZ_FILES ?= 20000
+FUZZ_SEED ?= 0
+KILLS ?= 60
+LOWEST := .venv-lowest
+
+.PHONY: demo test test-lowest test-browser fuzz kills package lint examples docs bench peers board board-smoke robustness row-order scaling reproduce clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -46,6 +51,14 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest --doctest-modules src tests
+
+# Damaged files and models of all formats, read in a process that must neither crash nor hang nor grow.
+fuzz: $(VENV)/installed-test
+	$(BIN)/python tests/fuzzing.py --number $(FUZZ_FILES) --seed $(FUZZ_SEED)
+
+# Runs that are ended at random moments, by three signals: what is left is whole, and the next run tidies up.
+kills: $(VENV)/installed-test
+	$(BIN)/python tests/killing.py --number $(KILLS)
 
 test-browser: $(VENV)/installed-browser
 	@$(BIN)/python tests/browser/find_browser.py || $(BIN)/python -m playwright install chromium

@@ -139,6 +139,6 @@ def children_of(pid):
 
 def test_errors_name_the_file_and_can_be_sent():
     for error in (ValueError("a.h5 is odd"), MemoryError(), RuntimeError("x\ny"), KeyError("k")):
-        plain = pickle.loads(pickle.dumps(_apart._plain(error, "folder/a.h5::x")))
+        plain = pickle.loads(pickle.dumps(_apart.plain_error(error, Path("folder/a.h5"))))
         assert "a.h5" in str(plain)
         assert "\n" not in str(plain)

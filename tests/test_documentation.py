@@ -1,5 +1,6 @@
 """The documentation names what is public, and its examples can be shown in the gallery."""
 
+import inspect
 import os
 import pkgutil
 import re
@@ -26,6 +27,16 @@ def test_every_public_module_and_name_is_in_the_reference():
     modules = {module.name for module in pkgutil.iter_modules(emvc.__path__) if not module.name.startswith("_")}
     names = {name for name in emvc.__all__ if not name.startswith("_")}
     assert {f"emvc.{name}" for name in modules - INTERNAL | names} == LISTED
+
+
+def test_every_function_for_users_has_an_example():
+    """Doctests run them; those that need data or a network are in the tutorials."""
+    elsewhere = {emvc.datasets.load, emvc.datasets.fetch, emvc.board, emvc.open_views}
+    modules = (emvc, emvc.datasets, emvc.plot, emvc.report)
+    named = {getattr(module, name) for module in modules for name in module.__all__}
+    functions = [thing for thing in named - elsewhere if inspect.isfunction(thing)]
+    assert len(functions) > 25
+    assert [function.__name__ for function in functions if ">>>" not in (function.__doc__ or "")] == []
 
 
 @pytest.mark.parametrize("path", EXAMPLES + TUTORIALS, ids=lambda path: path.stem)

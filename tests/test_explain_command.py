@@ -100,6 +100,16 @@ def test_a_run_without_annotations_has_markers_and_no_annotations(folder):
 
 
 @pytest.mark.usefixtures("result")
+def test_the_report_of_a_saved_model_explains_it_again(folder):
+    told = run.invoke(app, ["report", str(folder / "one" / "model.emvc"), "-o", str(folder / "again.html")])
+    assert told.exit_code == 0, told.output
+    page = (folder / "again.html").read_text(encoding="utf-8")
+    assert 'id="explained"' in page
+    assert "Markers in protein" in page
+    assert ">protein" in page  # by name
+
+
+@pytest.mark.usefixtures("result")
 def test_two_results_are_compared(folder):
     views = [str(folder / f"{name}.csv") for name in ("gene", "sound")]
     told = run.invoke(app, ["cluster", *views, "-k", "2", "-o", str(folder / "other"), "--no-assess", "-q"])

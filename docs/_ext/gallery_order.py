@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_FIRST = ("ten_lines", "errors_and_missing", "noise_view", "missing_samples", "number_of_clusters", "compare_methods")
+_FIRST = (
+    "ten_lines",
+    "explain_clusters",
+    "errors_and_missing",
+    "noise_view",
+    "missing_samples",
+    "number_of_clusters",
+    "compare_methods",
+)
 
 
 class ReadingOrder:

@@ -416,5 +416,6 @@ def write_report(
             raise IsADirectoryError(f"{path} is a folder, not a file.")
         names = getattr(fitted, "sample_names_", range(len(fitted.labels_)))
         title = f"Clusters of {len(fitted.labels_)} samples in {', '.join(fitted.view_names_)}"
-        report.write_report(fitted, path, sample_ids=[str(name) for name in names], title=title)
+        explained = cli_explain.explain_saved(fitted)
+        report.write_report(fitted, path, sample_ids=[str(name) for name in names], title=title, explanation=explained)
         out.print(Text(f"Report: {path}"), soft_wrap=True)

@@ -29,6 +29,30 @@ def explain_clusters(joined: Any, model: Any, annotate: Path | None, *, split: b
         return explain(model, None if stored else joined.views, table, split=split, assessment=assessment)
 
 
+def explain_saved(model: Any) -> Any:
+    """Return the explanation of a saved model by the views that it has kept, None if it has kept none, or a part."""
+    import numpy as np
+    import scipy.sparse
+
+    from emvc.explanation import explain
+
+    kept = getattr(model, "_training", None)
+    affinity = getattr(model, "affinity", None)
+    if (
+        kept is None
+        or len(kept.missing) != len(model.labels_)
+        or (isinstance(affinity, str) and affinity == "precomputed")
+    ):
+        return None
+    views = {}
+    for name, view, missing in zip(kept.names, kept.views, kept.missing.T, strict=True):
+        whole = view.toarray() if scipy.sparse.issparse(view) and missing.any() else view
+        views[name] = np.where(missing[:, None], np.nan, whole) if missing.any() else whole
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return explain(model, views)
+
+
 def explanation_files(model: Any, explanation: Any, assessment: Any, *, safe: bool) -> dict[str, bytes]:
     """Return the contents of the files by name."""
     from emvc.explanation.files import annotation_file, marker_file, methods_text
@@ -42,10 +66,10 @@ def explanation_files(model: Any, explanation: Any, assessment: Any, *, safe: bo
 
 
 def explanation_lines(explanation: Any) -> list[str]:
-    """Return what to print: each cluster with its strongest markers, and the annotations that are associated."""
+    """Return what to print: what to know first, clusters with their strongest markers, and the annotations."""
     if explanation is None or explanation.n_clusters < 2:
         return []
-    lines = []
+    lines: list[str] = explanation.summary()
     for cluster, name in enumerate(explanation.names()):
         called = f"cluster {cluster}" + ("" if name == str(cluster) else f" “{name}”")
         lines.append(f"{called}: " + "; ".join(explanation.marker_texts(cluster, 3)))

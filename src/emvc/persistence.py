@@ -176,8 +176,20 @@ def load(path: str | os.PathLike[str]) -> Any:
     ------
     ModelFileError
         If the file is damaged, is no model, or holds anything that this version does not know.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from emvc import EMVC
+    >>> from emvc.datasets import make_paper_synthetic
+    >>> model = EMVC(2, random_state=0).fit(make_paper_synthetic(n_per_cluster=20, random_state=0).views)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model.emvc")
+    ...     bool((load(f"{folder}/model.emvc").labels_ == model.labels_).all())
+    True
     """
     path = Path(path)
+    path.open("rb").close()  # is there, and may be read
     try:
         members = _read(path)
         content = _parse(members["model.json"])
@@ -185,8 +197,9 @@ def load(path: str | os.PathLike[str]) -> Any:
         return _restore(content, arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
-        raise ModelFileError(f"{path} is not a model file, or is damaged ({error}).") from None
+    except Exception as error:  # what reads archives and headers raises whatever a damaged file leads it to
+        told = " ".join(str(error).split()) or type(error).__name__
+        raise ModelFileError(f"{path} is not a model file, or is damaged ({told}).") from None
 
 
 def _read(path: Path) -> dict[str, bytes]:

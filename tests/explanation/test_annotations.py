@@ -97,6 +97,16 @@ def test_annotations_that_do_not_fit(annotations, names, message):
         read_annotations(annotations, 3, names)
 
 
+def test_columns_of_other_libraries_and_types():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"grade": ["low", "high", None, "low"], "age": [50.5, 60.0, None, 41.0]})
+    assert kinds(frame, 4) == {"grade": "category", "age": "number"}
+    frame = pd.DataFrame({"a": pd.array([1, None, 2, 1], dtype="Int64"), "b": pd.Categorical(["x", "y", None, "x"])})
+    found, _ = read_annotations(frame, 4, None)
+    assert [column.kind for column in found] == ["category", "category"]
+    assert [column.values.tolist() for column in found] == [[0, -1, 1, 0], [0, 1, -1, 0]]
+
+
 def test_wrong_container():
     with pytest.raises(TypeError, match="must be a DataFrame or a dict of columns, not list"):
         read_annotations([1, 2], 2, None)

@@ -37,6 +37,14 @@ def add_noise(views: Any, snr: float, random_state: Any = None) -> tuple[Any, Bo
         Mean squared value of a view over the variance of its noise (a ratio of powers, not decibels).
     random_state : int, Generator, RandomState or None
         Seed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> views = [np.arange(20.0).reshape(10, 2), np.ones((10, 3))]
+    >>> damaged, truth = add_noise(views, snr=10, random_state=0)
+    >>> bool(truth.all()), bool(np.mean((damaged[0] - views[0]) ** 2) < np.mean(views[0] ** 2) / 2)
+    (True, True)
     """
     snr = check_number(snr, "snr", strict=True)
 
@@ -56,6 +64,14 @@ def corrupt_entries(views: Any, fraction: float, random_state: Any = None) -> tu
     """Replace a random fraction of the entries of every view by uniform values from the range of their feature.
 
     The truth marks the samples with at least one replaced entry.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> views = [np.arange(20.0).reshape(10, 2), np.ones((10, 3))]
+    >>> damaged, truth = corrupt_entries(views, 0.1, random_state=0)
+    >>> int((damaged[0] != views[0]).sum()), truth.shape
+    (2, (10, 2))
     """
     fraction = _check_fraction(fraction)
     checked = check_views(views)
@@ -94,6 +110,14 @@ def corrupt_samples(
     values : {"uniform", "marginal"}
         Uniform values from the range of each feature, or values drawn from each feature's own distribution
         (independently, so that only the dependence between features is wrong).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> views = [np.arange(20.0).reshape(10, 2), np.ones((10, 3))]
+    >>> damaged, truth = corrupt_samples(views, 0.2, random_state=0)
+    >>> truth.sum(axis=0).tolist(), int((damaged[0] != views[0]).any(axis=1).sum())
+    ([2, 2], 2)
     """
     check_choice(values, "values", ("uniform", "marginal"))
     draw: Callable[..., FloatArray] = _uniform if values == "uniform" else _marginal
@@ -127,6 +151,14 @@ def mismatch_samples(
         Seed.
     views_hit : int, sequence of int, or None
         Positions of the views to damage; all by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> views = [np.arange(20.0).reshape(10, 2), np.ones((10, 3))]
+    >>> damaged, truth = mismatch_samples(views, 0.4, random_state=0, views_hit=0)
+    >>> truth.sum(axis=0).tolist(), sorted(damaged[0].ravel()) == sorted(views[0].ravel())
+    ([4, 0], True)
     """
     checked = check_views(views)
     rng = check_generator(random_state)

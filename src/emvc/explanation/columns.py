@@ -107,6 +107,8 @@ def _columns(annotations: Any, n_samples: int, sample_names: Sequence[Any] | Non
             twice = frame.columns[frame.columns.duplicated()][0]
             raise ValueError(f"annotations: two columns have the name {str(twice)!r}.")
         return {str(name): frame[name].to_numpy() for name in frame.columns}, notes
+    if hasattr(annotations, "get_columns"):  # polars
+        annotations = {column.name: column.to_numpy() for column in annotations.get_columns()}
     if not isinstance(annotations, Mapping):
         raise TypeError(
             f"annotations must be a DataFrame or a dict of columns, not {type(annotations).__name__}; a column is one "

@@ -32,7 +32,8 @@ _START = 120.0  # seconds for the process to come up, which loads libraries
 _SLACK = 2**28  # bytes that libraries may need beside the data
 _NUMBER = struct.Struct("<Q")
 _CODE = "from emvc.files._apart import serve; serve()"
-_SENT = (ValueError, TypeError, OSError, MemoryError, ImportError)
+_OWN = ("builtins", "emvc")
+_LONGEST = 300  # characters of a message of a library
 
 _serving = False
 
@@ -79,7 +80,7 @@ def _ask(request: tuple[str, str, Any], path: Path) -> Any:
         except BaseException as error:
             _child.end()
             _child = None
-            raise (_plain(error, path.name) if isinstance(error, MemoryError) else error) from None
+            raise (plain_error(error, path) if isinstance(error, MemoryError) else error) from None
         if done:
             return answer
         raise answer
@@ -243,7 +244,7 @@ def serve() -> None:
         try:
             answer = (True, _answer(request))
         except Exception as error:
-            answer = (False, _plain(error, request[1]))
+            answer = (False, plain_error(error, Path(request[1].partition("::")[0])))
         _send(answers, answer)
         del answer
 
@@ -278,14 +279,19 @@ def _is_hdf5(path: Path) -> bool:
     return bool(h5py.is_hdf5(path))
 
 
-def _plain(error: Exception, address: str) -> Exception:
-    """Return an error that can be sent and that names the file."""
-    name = Path(address.partition("::")[0]).name
-    if isinstance(error, MemoryError) and not str(error).startswith(name):
-        return MemoryError(f"{name} needs more memory than is available.")
-    if type(error).__module__.partition(".")[0] in ("builtins", "emvc") and isinstance(error, _SENT):
+def plain_error(error: Exception, path: Path) -> Exception:
+    """Return an error in one line that names the file, and that can be sent to another process."""
+    text = " ".join((str(error) or type(error).__name__).split())
+    if isinstance(error, MemoryError):
+        return error if path.name in text else MemoryError(f"{path.name} needs more memory than is available.")
+    known = isinstance(error, ValueError | TypeError | ImportError) and type(error).__module__.startswith(_OWN)
+    found = isinstance(error, OSError) and error.filename is not None  # a file that is not there, or no right to it
+    own = type(error).__module__.startswith("emvc.")
+    if own or isinstance(error, ImportError) or ((known or found) and path.name in text and "\n" not in str(error)):
         return error
-    return ValueError(f"{name} cannot be read ({type(error).__name__}: {' '.join(str(error).split())[:200]}).")
+    # A library may raise anything while it reads a damaged file.
+    told = text.replace(str(path), path.name)[:_LONGEST]
+    return ValueError(told if path.name in told else f"{path.name} cannot be read ({told.rstrip('.')}).")
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from emvc.files._annotated import read_h5ad, read_h5mu
-from emvc.files._apart import KINDS, read_apart
+from emvc.files._apart import KINDS, plain_error, read_apart
 from emvc.files._arrays import read_mat, read_npy, read_npz
 from emvc.files._base import FileView, ReadOptions
 from emvc.files._gate import check_file
@@ -226,8 +226,11 @@ def _checked(address: str, options: ReadOptions) -> list[FileView]:
     kind = kind_of(path)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")
-    check_file(path, kind)
-    return list(read_apart(address, options)) if kind in KINDS else _read(address, options)
+    try:
+        check_file(path, kind)
+        return list(read_apart(address, options)) if kind in KINDS else _read(address, options)
+    except Exception as error:
+        raise plain_error(error, path) from error
 
 
 def _read(address: str, options: ReadOptions) -> list[FileView]:

@@ -40,6 +40,17 @@ def markers(explanation: "Explanation", ax: "Axes | None" = None, *, n: int = 3)
     ------
     ValueError
         If no feature sets a cluster apart.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from emvc import EMVC, explain, plot
+    >>> rng = np.random.default_rng(0)
+    >>> views = [rng.standard_normal((60, 5)) + np.repeat([[0], [5]], 30, axis=0) for _ in range(2)]
+    >>> found = explain(EMVC(2, random_state=0).fit(views), views)
+    >>> len(plot.markers(found, Figure().subplots(), n=2).get_yticklabels())  # of two clusters
+    4
     """
     from matplotlib import colormaps
     from scipy.stats import rankdata
@@ -109,6 +120,17 @@ def annotations(explanation: "Explanation", ax: "Axes | None" = None, *, column:
     ------
     ValueError
         If there are no annotations, or none of this name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from emvc import EMVC, explain, plot
+    >>> rng = np.random.default_rng(0)
+    >>> views = [rng.standard_normal((60, 5)) + np.repeat([[0], [5]], 30, axis=0) for _ in range(2)]
+    >>> found = explain(EMVC(2, random_state=0).fit(views), None, {"age": rng.normal(50, 9, 60)})
+    >>> plot.annotations(found, Figure().subplots(), column="age").get_ylabel()
+    'age'
     """
     found = explanation.findings
     if not found:
@@ -183,6 +205,18 @@ def survival(explanation: "Explanation", ax: "Axes | None" = None, *, column: st
     ------
     ValueError
         If there is no such annotation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from emvc import EMVC, explain, plot
+    >>> rng = np.random.default_rng(0)
+    >>> views = [rng.standard_normal((60, 5)) + np.repeat([[0], [5]], 30, axis=0) for _ in range(2)]
+    >>> time, event = rng.exponential(1.0, 60), rng.random(60) < 0.7
+    >>> found = explain(EMVC(2, random_state=0).fit(views), None, {"months": (time, event)})
+    >>> plot.survival(found, Figure().subplots()).get_xlabel()
+    'months'
     """
     from emvc.explanation.survival import curve
 
@@ -226,6 +260,14 @@ def flow(first: Any, second: Any, ax: "Axes | None" = None, *, names: tuple[str,
     ------
     ValueError
         If the numbers of samples differ.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from emvc import plot
+    >>> ax = plot.flow(["a", "a", "b", "b"], [0, 1, 1, 1], Figure().subplots())
+    >>> len(ax.collections)  # bands: a with 0, a with 1, b with 1
+    3
     """
     labels = [np.asarray(getattr(side, "labels_", side)) for side in (first, second)]
     if len(labels[0]) != len(labels[1]):

@@ -19,7 +19,14 @@ _SMALLEST = 1e-16
 
 
 def plane_coordinates(embedding: FloatArray, labels: IntArray | None = None) -> FloatArray:
-    """Return two coordinates per sample for drawing; see `emvc.layout.plane_layout`."""
+    """Return two coordinates per sample for drawing; see `emvc.layout.plane_layout`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plane_coordinates(np.repeat(np.eye(3), 5, axis=0)).shape
+    (15, 2)
+    """
     return plane_layout(embedding, np.zeros(len(embedding), dtype=np.int64) if labels is None else labels)
 
 
@@ -36,6 +43,16 @@ def embedding(model: Any, ax: Axes | None = None) -> Axes:
     Returns
     -------
     ax : Axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from emvc import EMVC, plot
+    >>> from emvc.datasets import make_paper_synthetic
+    >>> views = make_paper_synthetic(n_per_cluster=20, random_state=0).views
+    >>> model = EMVC(2, random_state=0).fit(views)
+    >>> plot.embedding(model, Figure().subplots()).get_title()
+    'Samples by cluster'
     """
     rows, labels = np.asarray(get(model, "embedding_")), np.asarray(model.labels_)
     ax = axes_or_new(ax)
@@ -60,7 +77,14 @@ def embedding(model: Any, ax: Axes | None = None) -> Axes:
 
 
 def cluster_names(labels: IntArray) -> list[int]:
-    """Return the clusters that occur, in the order in which they are drawn: -1, no cluster, is last."""
+    """Return the clusters that occur, in the order in which they are drawn: -1, no cluster, is last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> cluster_names(np.array([1, -1, 0, 1]))
+    [0, 1, -1]
+    """
     return sorted((int(name) for name in np.unique(labels)), key=lambda name: (name < 0, name))
 
 
@@ -87,6 +111,16 @@ def consensus(model: Any, ax: Axes | None = None) -> Axes:
     Returns
     -------
     ax : Axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from emvc import EMVC, plot
+    >>> from emvc.datasets import make_paper_synthetic
+    >>> views = make_paper_synthetic(n_per_cluster=20, random_state=0).views
+    >>> model = EMVC(2, random_state=0).fit(views)
+    >>> plot.consensus(model, Figure().subplots()).get_ylabel()
+    'sample'
     """
     matrix, labels = get(model, "consensus_"), np.asarray(model.labels_)
     ax = axes_or_new(ax)
@@ -122,6 +156,16 @@ def errors(model: Any, ax: Axes | None = None) -> Axes:
     Returns
     -------
     ax : Axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from emvc import EMVC, plot
+    >>> from emvc.datasets import make_paper_synthetic
+    >>> views = make_paper_synthetic(n_per_cluster=20, random_state=0).views
+    >>> model = EMVC(2, random_state=0).fit(views)
+    >>> len(plot.errors(model, Figure().subplots()).get_legend().get_texts())  # one curve for each view
+    2
     """
     table = np.asarray(get(model, "sample_errors_"))
     ax = axes_or_new(ax)
@@ -155,6 +199,16 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
     Returns
     -------
     ax : Axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from emvc import EMVC, plot
+    >>> from emvc.datasets import make_paper_synthetic
+    >>> views = make_paper_synthetic(n_per_cluster=20, random_state=0).views
+    >>> model = EMVC(2, solver="admm", random_state=0).fit(views)
+    >>> plot.convergence(model, Figure().subplots()).get_ylabel()
+    'relative duality gap'
     """
     history = get(model, "history_", "objective_")
     ax = axes_or_new(ax)
@@ -189,6 +243,16 @@ def weights(model: Any, ax: Axes | None = None) -> Axes:
     Returns
     -------
     ax : Axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from emvc import EMVC, plot
+    >>> from emvc.datasets import make_paper_synthetic
+    >>> views = make_paper_synthetic(n_per_cluster=20, random_state=0).views
+    >>> model = EMVC(2, random_state=0).fit(views)
+    >>> plot.weights(model, Figure().subplots()).get_xlabel()
+    'reliability'
     """
     if hasattr(model, "beta") and hasattr(model, "clusters"):
         return _selection(model, ax)
@@ -242,6 +306,17 @@ def evidence(assessment: Any, ax: Axes | None = None) -> Axes:
     Returns
     -------
     ax : Axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from emvc import EMVC, assess, plot
+    >>> from emvc.datasets import make_paper_synthetic
+    >>> views = make_paper_synthetic(n_per_cluster=20, random_state=0).views
+    >>> model = EMVC(2, random_state=0).fit(views)
+    >>> found = assess(views, model, n_resamples=2, n_clusters=[3])
+    >>> plot.evidence(found, Figure().subplots()).get_xlabel()
+    'number of clusters'
     """
     records = get(assessment, "by_n_clusters", "n_clusters_evidence_")
     ax = axes_or_new(ax)
@@ -272,6 +347,17 @@ def tree(assessment: Any, ax: Axes | None = None) -> Axes:
     Returns
     -------
     ax : Axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from emvc import EMVC, assess, plot
+    >>> from emvc.datasets import make_paper_synthetic
+    >>> views = make_paper_synthetic(n_per_cluster=20, random_state=0).views
+    >>> model = EMVC(2, random_state=0).fit(views)
+    >>> found = assess(views, model, n_resamples=2, n_clusters=[3])
+    >>> [text.get_text() for text in plot.tree(found, Figure().subplots()).get_yticklabels()]
+    ['2', '3']
     """
     levels = sorted(get(assessment, "by_n_clusters"), key=lambda record: int(record["n_clusters"]))
     if len(levels) < 2:

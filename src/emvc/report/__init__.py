@@ -130,6 +130,17 @@ def write_report(
         If ``path`` is a folder.
     TypeError, ValueError
         As for `render_report`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from emvc import EMVC
+    >>> from emvc.datasets import make_paper_synthetic
+    >>> model = EMVC(2, random_state=0).fit(make_paper_synthetic(n_per_cluster=20, random_state=0).views)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(model, f"{folder}/report.html")
+    ...     Path(f"{folder}/report.html").read_text(encoding="utf-8")[:15]
+    '<!doctype html>'
     """
     target = Path(path)
     if target.is_dir():
@@ -139,7 +150,16 @@ def write_report(
 
 
 def draw_figures(model: Any) -> dict[str, bytes]:
-    """Return the four standard figures of a fitted `emvc.EMVC` as PNG images."""
+    """Return the four standard figures of a fitted `emvc.EMVC` as PNG images.
+
+    Examples
+    --------
+    >>> from emvc import EMVC
+    >>> from emvc.datasets import make_paper_synthetic
+    >>> model = EMVC(2, random_state=0).fit(make_paper_synthetic(n_per_cluster=20, random_state=0).views)
+    >>> sorted(draw_figures(model))
+    ['consensus', 'convergence', 'embedding', 'errors']
+    """
     from matplotlib.figure import Figure
 
     images = {}
@@ -153,7 +173,16 @@ def draw_figures(model: Any) -> dict[str, bytes]:
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write files so that each appears whole or not at all."""
+    """Write files so that each appears whole or not at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_files(Path(folder), {"a.txt": b"whole"})
+    ...     Path(folder, "a.txt").read_text()
+    'whole'
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         write_file(folder / name, content)
