@@ -130,6 +130,7 @@ def test_check_tells_types_gaps_and_known_classes(capsys, tables, tmp_path):
     assert "clinic: column 'site' is a category of 3 values: one column of 0 and 1 for each." in view["columns"]
     (warning,) = json.loads(shown.out)["warnings"]
     assert warning.startswith("clinic: column 'label' looks like known classes")
+    assert warning in read_views([tmp_path / "clinic.csv"]).notes
 
 
 def test_check_suggests_landmarks_for_many_samples(capsys, tmp_path):

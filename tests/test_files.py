@@ -39,6 +39,9 @@ def write(path, text, encoding="utf-8"):
         ("\ufeffa,b\n\n1,2\n\n3,4\n\n", None, ("a", "b")),
         ("0,1\n1.0,2\n3,4\n", None, ("0", "1")),
         ("Tier,11,7\ns1,1.0,2.0\ns2,3.0,4.0\n", ("s1", "s2"), ("11", "7")),
+        ("id,a,b\n# of May\n#1,1,2\n#2,3,4\n", ("#1", "#2"), ("a", "b")),
+        ("id,a,b\ns\u20281,1,2\ns\x85,3,4\n", ("s\u20281", "s"), ("a", "b")),
+        ("country,2019,2020,2021\ns1,1,2,0\ns2,3,4,0\n", ("s1", "s2"), ("2019", "2020", "2021")),
         ("id,a,b\ns1,1,2,\ns2,3,4,\n", ("s1", "s2"), ("a", "b")),
         ("id,a,b,\ns1,1,2,\ns2,3,4,\n", ("s1", "s2"), ("a", "b")),
         ('"a" "b"\n"s1" 1 2\n"s2" 3 4\n', ("s1", "s2"), ("a", "b")),
@@ -52,7 +55,9 @@ def write(path, text, encoding="utf-8"):
 def test_header_and_ids_are_found(text, ids, columns, tmp_path):
     (view,) = read_file(write(tmp_path / "v.csv", text))
     assert (view.name, view.ids, view.columns) == ("v", ids, columns)
-    np.testing.assert_array_equal(view.values[["a", "b"]] if "site" in columns else view.values, [[1, 2], [3, 4]])
+    np.testing.assert_array_equal(
+        view.values.iloc[:, 1:] if "site" in columns else view.values.iloc[:, :2], [[1, 2], [3, 4]]
+    )
 
 
 def test_header_and_ids_may_be_named(tmp_path):
@@ -105,6 +110,16 @@ def test_ids_are_found_by_what_files_have_in_common(tmp_path, rng):
     joined = read_views([tmp_path / "one.csv", tmp_path / "two.csv"])
     assert joined.has_ids
     np.testing.assert_array_equal(joined.views["one"], joined.views["two"])
+
+
+def test_of_two_columns_of_ids_that_which_the_other_file_has_counts(tmp_path):
+    both = pd.DataFrame({"sample_id": list("xyz"), "patient_id": list("abc"), "v": [1.5, 2.5, 3.5]})
+    both.to_csv(tmp_path / "both.csv", index=False)
+    pd.DataFrame({"patient_id": list("cba"), "w": [3, 2, 1]}).to_csv(tmp_path / "one.csv", index=False)
+    joined = read_views([tmp_path / "both.csv", tmp_path / "one.csv"])
+    assert joined.sample_ids == list("abc")
+    assert joined.views["both"].columns.tolist() == ["sample_id", "v"]
+    assert joined.views["one"]["w"].tolist() == [1, 2, 3]
 
 
 def test_numbers_in_excel_and_text_are_the_same_ids(tmp_path):

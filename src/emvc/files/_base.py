@@ -137,6 +137,15 @@ def is_label_name(name: str) -> bool:
     return name.strip().lower() in _LABEL_NAMES
 
 
+def about_labels(view: FileView) -> list[str]:
+    """Return a sentence about columns of a table that look like true classes, which would decide the clusters."""
+    labels = [name for name in view.columns or () if is_label_name(name)] if view.is_table else []
+    told = (
+        "{}: column {!r} looks like known classes; leave it out (drop = [{!r}] in a --config) unless it is a feature."
+    )
+    return [told.format(view.name, name, name) for name in labels]
+
+
 def check_ids(ids: Sequence[str], source: str, locate: Callable[[int], str] = locate_row) -> tuple[str, ...]:
     """Return ids without blanks around them.
 

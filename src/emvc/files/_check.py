@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from emvc.files._base import FileView, ReadOptions, check_values, is_label_name, some
+from emvc.files._base import FileView, ReadOptions, about_labels, check_values, some
 from emvc.files._join import JoinedViews, join, prepare
 from emvc.files._match import POOR, advise, share
 from emvc.files._read import names_of, options_of, read_file
@@ -171,7 +171,8 @@ def _judge(found: Sequence[FileView], problems: list[str], match_ids: str) -> Ch
         notes = [text for view in views for text in (view.description(), *view.notes) if text]
         return Check(profiles, notes=notes, warnings=warnings, problems=list(dict.fromkeys([*problems, str(error)])))
     warnings += _look_at_join(views, joined)
-    return Check(profiles, _presence(views), len(joined.sample_ids), joined.notes, warnings, problems)
+    notes = [text for text in joined.notes if text not in warnings]
+    return Check(profiles, _presence(views), len(joined.sample_ids), notes, warnings, problems)
 
 
 def _read_all(paths: Sequence[str | os.PathLike[str]], each: Sequence[ReadOptions]) -> tuple[list[FileView], list[str]]:
@@ -250,13 +251,7 @@ def _options(view: FileView) -> dict[str, Any]:
 
 def _look(view: FileView, profile: ViewProfile) -> list[str]:
     """Return what deserves a look in one view."""
-    found = []
-    labels = [name for name in view.columns or () if is_label_name(name)]
-    if labels and view.is_table:
-        found.append(
-            f"{view.name}: column {labels[0]!r} looks like known classes; leave it out (drop = [{labels[0]!r}] in a "
-            "--config) unless it is a feature."
-        )
+    found = about_labels(view)
     if profile.missing > _MOST_MISSING:
         found.append(f"{view.name}: {profile.missing:.0%} of the cells have no value.")
     return found

@@ -9,7 +9,7 @@ from typing import Any
 from emvc._containers import Table, align
 from emvc._validation import check_choice
 from emvc.files._arrays import orient
-from emvc.files._base import FileView, check_values, some
+from emvc.files._base import FileView, about_labels, check_values, some
 from emvc.files._match import (
     MATCHES,
     POOR,
@@ -58,7 +58,7 @@ def prepare(found: Sequence[FileView], *, match_ids: str = "exact") -> list[File
 def join(found: Sequence[FileView], *, match_ids: str = "exact") -> JoinedViews:
     """Bring views to the same samples in the same order, by ids where there are any and by position elsewhere."""
     views = prepare(found, match_ids=match_ids)
-    notes = [text for view in views for text in (view.description(), *view.notes) if text]
+    notes = [text for view in views for text in (view.description(), *view.notes, *about_labels(view)) if text]
     named = [view for view in views if view.ids is not None]
     if not named:
         return _in_order(views, notes)

@@ -122,7 +122,7 @@ def sniff(path: Path, options: ReadOptions) -> Layout:
         )
     if "\x00" in text:
         raise ValueError(f"{path.name} holds zero bytes: it is no text, or in an encoding that has to be named.")
-    lines = text.splitlines(keepends=True)
+    lines = list(io.StringIO(text, newline=""))
     if not whole and len(lines) > 1:
         lines.pop()  # cut off
     if not any(line.strip() for line in lines):
@@ -188,9 +188,10 @@ def _separator(lines: Sequence[str], name: str) -> str:
 def _layout(lines: Sequence[str], encoding: str, separator: str, source: str, options: ReadOptions) -> Layout:
     skip = _lines_above(lines, separator, source)
     below = list(lines[skip:])
-    comments = any(line.startswith("#") for line in below[1:])
+    width = max(Counter(_count(line, separator) for line in below if line.strip()).items(), key=lambda item: item[1])[0]
+    comments = any(is_comment(line, separator, width) for line in below[1:])
     try:
-        rows = split([line for i, line in enumerate(below) if i == 0 or not line.startswith("#")], separator)
+        rows = split([x for i, x in enumerate(below) if i == 0 or not is_comment(x, separator, width)], separator)
     except csv.Error as error:
         raise ValueError(f"{source} is not readable as a table ({error}).") from None
     rows = rows[:_MOST_ROWS]
@@ -205,15 +206,29 @@ def _layout(lines: Sequence[str], encoding: str, separator: str, source: str, op
     return Layout(encoding, separator, skip, comments, names, decimal, thousands, rows)
 
 
+def _count(line: str, separator: str) -> int:
+    """Return the number of cells of a line."""
+    try:
+        found = split([line], separator)
+    except csv.Error:
+        return 0
+    return len(found[0]) if found else 0
+
+
+def is_comment(line: str, separator: str, width: int) -> bool:
+    """Tell whether a line is a comment and no row whose first cell begins with the same sign.
+
+    Examples
+    --------
+    >>> is_comment("# measured in May", ",", 3), is_comment("#17,0.5,0.25", ",", 3)
+    (True, False)
+    """
+    return line.startswith("#") and (width < 2 or _count(line, separator) != width)
+
+
 def _lines_above(lines: Sequence[str], separator: str, source: str) -> int:
     """Return how many comments and titles are above the table."""
-    cells: list[int] = []
-    for line in lines[: _MOST_ROWS + 50]:
-        try:
-            found = split([line], separator)
-        except csv.Error:
-            found = []
-        cells.append(len(found[0]) if found else 0)
+    cells = [_count(line, separator) for line in lines[: _MOST_ROWS + 50]]
     usual = Counter(count for line, count in zip(lines, cells, strict=False) if count and not line.startswith("#"))
     if not usual:
         raise ValueError(f"{source} holds nothing but comments.")
@@ -268,8 +283,8 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _counts(names: Sequence[str], rows: Sequence[Sequence[str]], start: int) -> bool:
-    """Tell whether names are 0, 1, 2, ... above other numbers."""
-    if len(names) < 2 or names[0] not in ("0", "1"):
+    """Tell whether names are 0, 1, 2, ... above other numbers, or consecutive years."""
+    if len(names) < 2 or not names[0].isdigit() or (len(names) == 2 and names[0] not in ("0", "1")):
         return False
     if any(name != str(i) for i, name in enumerate(names, int(names[0]))):
         return False

@@ -17,7 +17,7 @@ import pandas as pd
 
 from emvc.files._base import FileView, ReadOptions
 from emvc.files._ids import is_id_name
-from emvc.files._sniff import Layout, is_number, open_text, sniff, split
+from emvc.files._sniff import Layout, is_comment, is_number, open_text, sniff, split
 from emvc.files._tables import stem, table_view
 from emvc.intake import MISSING
 
@@ -86,7 +86,7 @@ def _below(stream: Any, layout: Layout) -> Any:
         pass
     if not layout.comments:
         return stream
-    return io.StringIO("".join(line for line in stream if not line.startswith("#")))
+    return io.StringIO("".join(line for line in stream if not is_comment(line, layout.separator, layout.width)))
 
 
 def _skip_record(stream: Any, separator: str) -> bool:
@@ -115,7 +115,7 @@ def _numbered(path: Path, layout: Layout) -> Any:
                 continue
             if header:
                 header = False
-            elif not row[0].startswith("#") or not layout.comments:
+            elif not (layout.comments and row[0].startswith("#") and len(row) != layout.width):
                 yield number, row
 
 
