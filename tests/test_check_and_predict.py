@@ -132,6 +132,18 @@ def test_check_tells_types_gaps_and_known_classes(capsys, tables, tmp_path):
     assert warning.startswith("clinic: column 'label' looks like known classes")
 
 
+def test_check_suggests_landmarks_for_many_samples(capsys, tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros((10_001, 2)))
+    _, shown = run(capsys, "check", tmp_path / "a.npy", "--json")
+    assert json.loads(shown.out)["command"].endswith("-k auto --landmarks 500 -o result")
+
+
+def test_help_says_what_a_view_is_and_where_to_start(capsys):
+    assert "A view is one table about the samples" in run(capsys, "cluster", "--help")[1].out
+    assert "Start with 'emvc check FILES...'" in run(capsys, "--help")[1].out
+    assert "Views are matched by their names" in run(capsys, "predict", "--help")[1].out
+
+
 def test_check_ends_with_1_where_files_cannot_be_clustered(capsys, tmp_path):
     (tmp_path / "a.csv").write_text("id,a,b\ns1,1,inf\ns2,3,4\n")
     (tmp_path / "b.csv").write_text("id,a\nx,1\ny,3\n")

@@ -16,7 +16,7 @@ REFERENCE = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
 LISTED = set(re.findall(r"^   ~?(emvc\.\w+)$", REFERENCE, flags=re.MULTILINE))
 # The command line and what it alone uses, the hot loops, and the estimators, which are listed as names of emvc.
 INTERNAL = {
-    *("cli", "cli_board", "cli_check", "cli_cluster", "cli_explain", "cli_predict"),
+    *("cli", "cli_board", "cli_check", "cli_cluster", "cli_explain", "cli_options", "cli_predict"),
     *("demo", "layout", "kernels", "estimators"),
 }
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))

@@ -18,9 +18,11 @@ from emvc._version import __version__
 
 app = typer.Typer(
     name="emvc",
-    help="Error-robust multi-view clustering.",
+    help="Cluster samples that are described by several views, and see which samples and views are wrong.",
+    epilog="Start with 'emvc check FILES...', which changes nothing; 'emvc demo' shows what comes out.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",  # which joins the lines of a paragraph
 )
 out = Console()
 err = Console(stderr=True)

@@ -19,6 +19,18 @@ from rich.text import Text
 from emvc import cli_explain
 from emvc._output import new_results
 from emvc._terminal import Console, csv_bytes
+from emvc.cli_options import (
+    ConfigFile,
+    Debug,
+    Files,
+    Header,
+    IdColumn,
+    MatchIds,
+    SafeCsv,
+    Transpose,
+    guarded,
+    reading,
+)
 
 out = Console()
 err = Console(stderr=True)
@@ -28,34 +40,12 @@ FILES = ("labels.csv", "report.html", "model.emvc", *cli_explain.FILES)
 
 _MOST_ASSESSED = 3000  # samples; more are assessed if asked for
 _ONE_HOT = "--one-hot has no effect any more: columns of text are recognised and encoded by themselves."
-_INTERRUPTED = 130  # what shells report for Ctrl-C
-_ERRORS = (OSError, ValueError, TypeError, MemoryError, ImportError)
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
     app.command()(cluster)
     app.command("report")(write_report)
-
-
-@contextmanager
-def guarded(*, debug: bool) -> Iterator[None]:
-    """Turn errors of the user into one line and exit code 1, and Ctrl-C into a message and exit code 130."""
-    try:
-        yield
-    except KeyboardInterrupt as interrupt:
-        err.print(Text(f"Interrupted. {interrupt}".strip()), soft_wrap=True)
-        raise typer.Exit(_INTERRUPTED) from None
-    except typer.Exit:
-        raise
-    except Exception as error:
-        if debug:
-            raise
-        message = " ".join((str(error) or type(error).__name__).split())
-        if not isinstance(error, _ERRORS):
-            message = f"{type(error).__name__}: {message} (this is not your fault; --debug shows where it comes from)"
-        err.print("[red]error:[/red]", Text(message), soft_wrap=True)
-        raise typer.Exit(1) from None
 
 
 def _number_or_auto(kind: Callable[[str], Any], what: str) -> Callable[[str], Any]:
@@ -76,12 +66,6 @@ def _check_outliers(value: str) -> str:
     return value
 
 
-def _check_match(value: str) -> str:
-    if value not in ("exact", "loose"):
-        raise typer.BadParameter(f"{value!r} is neither 'exact' nor 'loose'.")
-    return value
-
-
 def _check_device(value: str) -> str:
     if value != "cpu":
         raise typer.BadParameter(f"{value!r} is not available; only 'cpu' is.")
@@ -90,84 +74,6 @@ def _check_device(value: str) -> str:
 
 _count = _number_or_auto(int, "an integer")
 _weight = _number_or_auto(float, "a number")
-
-
-def use_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Take the options of a command from a file in TOML, where the command line does not give them."""
-    if path is None or context.resilient_parsing:
-        return path
-    from emvc.files import read_config
-
-    with guarded(debug=False):
-        config = read_config(path)
-        known = {parameter.name for parameter in context.command.params} - {"config", "views"}
-        unknown = sorted(set(config.options) - {str(name) for name in known})
-        if unknown:
-            raise ValueError(f"{path.name}: 'emvc {context.info_name}' has no option {unknown[0]!r}.")
-        output = config.options.get("output")
-        if isinstance(output, str):
-            config.options["output"] = str(path.parent / output)
-    context.default_map = {**config.options, **({"views": config.paths} if config.paths else {})}
-    return path
-
-
-Files = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="VIEW...",
-        help="Files with one view each: tables (.csv, .tsv, .txt, also .gz; .xlsx, .parquet) or arrays (.npy, .npz, "
-        ".mat, .h5ad, .h5mu, .h5, .hdf5, .zarr). FILE::NAME is one sheet or array of a file, NAME=FILE names the view.",
-        show_default=False,
-    ),
-]
-IdColumn = Annotated[
-    str | None,
-    typer.Option(
-        help="Column of the sample ids, which say which rows of different files are the same; found out by default."
-    ),
-]
-Header = Annotated[
-    bool | None,
-    typer.Option(
-        "--header/--no-header", help="Whether text files start with the names of columns; found out by default."
-    ),
-]
-Transpose = Annotated[
-    list[str] | None,
-    typer.Option(metavar="VIEW", help="A view with features in rows and samples in columns; repeatable."),
-]
-MatchIds = Annotated[
-    str,
-    typer.Option(
-        metavar="exact|loose",
-        callback=_check_match,
-        help="loose: ids may differ in case, '.', '-', '_', blanks and leading zeros.",
-    ),
-]
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        callback=use_config,
-        is_eager=True,
-        help="Files, how to read each, and options of this command, in TOML; 'emvc check --write-config' writes one.",
-    ),
-]
-SafeCsv = Annotated[
-    bool,
-    typer.Option("--safe-csv", help="Put an apostrophe before names that a spreadsheet would take for formulas."),
-]
-Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
-
-
-def reading(config: Path | None, files: Sequence[str], **options: Any) -> dict[str, Any]:
-    """Return options for `emvc.files.read_views`, with what a config says about the files."""
-    from emvc.files import read_config
-
-    each = read_config(config).each if config is not None else {}
-    given = {one.rpartition("=")[2] for one in files} | set(files)
-    options["transpose"] = options.get("transpose") or ()
-    return {**options, "options": {path: how for path, how in each.items() if path in given}}
 
 
 def cluster(
@@ -188,19 +94,33 @@ def cluster(
     beta: Annotated[
         Any,
         typer.Option(
-            parser=_weight, metavar="NUMBER|auto", help="Weight of errors of whole samples in the model of the paper."
+            parser=_weight,
+            metavar="NUMBER|auto",
+            help="Weight of errors of whole samples in the model of the paper.",
+            rich_help_panel="Method",
         ),
     ] = "auto",
     lam: Annotated[
-        Any, typer.Option(parser=_weight, metavar="NUMBER|auto", help="Weight of its errors of single states.")
+        Any,
+        typer.Option(
+            parser=_weight,
+            metavar="NUMBER|auto",
+            help="Weight of its errors of single states.",
+            rich_help_panel="Method",
+        ),
     ] = "auto",
-    tol: Annotated[float, typer.Option(min=1e-12, help="Relative duality gap at which the solver stops.")] = 1e-3,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all that is random: same seed, same labels.")] = 0,
+    tol: Annotated[
+        float, typer.Option(min=1e-12, help="Relative duality gap at which the solver stops.", rich_help_panel="Method")
+    ] = 1e-3,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of all that is random: same seed, same labels.", rich_help_panel="Method")
+    ] = 0,
     outliers: Annotated[
         str,
         typer.Option(
             callback=_check_outliers,
             help="What samples get whose views are all wrong: 'assign' a cluster or 'label' -1.",
+            rich_help_panel="Method",
         ),
     ] = "assign",
     landmarks: Annotated[
@@ -209,10 +129,14 @@ def cluster(
             min=2,
             help="Number of landmarks for many samples. Data in .npy, .parquet, .h5, .hdf5 or .zarr then stay on disk "
             "(needs the extra 'dask').",
+            rich_help_panel="Method",
         ),
     ] = None,
     scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler to compute on, with --landmarks.")
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Dask scheduler to compute on, with --landmarks.", rich_help_panel="Method"
+        ),
     ] = None,
     assess: Annotated[
         bool | None,
@@ -234,8 +158,12 @@ def cluster(
     name_clusters: Annotated[
         bool, typer.Option("--name-clusters", help="Name clusters after their strongest annotation.")
     ] = False,
-    jobs: Annotated[int | None, typer.Option(help="Threads; as many as the libraries like by default.")] = None,
-    device: Annotated[str, typer.Option(callback=_check_device, help="Where to compute.")] = "cpu",
+    jobs: Annotated[
+        int | None, typer.Option(help="Threads; as many as the libraries like by default.", rich_help_panel="Method")
+    ] = None,
+    device: Annotated[
+        str, typer.Option(callback=_check_device, help="Where to compute.", rich_help_panel="Method")
+    ] = "cpu",
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier result.")] = False,
     safe_csv: SafeCsv = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,

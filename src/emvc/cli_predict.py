@@ -12,7 +12,7 @@ from rich.text import Text
 
 from emvc._output import write_file
 from emvc._terminal import Console, csv_bytes
-from emvc.cli_cluster import ConfigFile, Debug, Files, Header, IdColumn, MatchIds, SafeCsv, Transpose, guarded, reading
+from emvc.cli_options import ConfigFile, Debug, Files, Header, IdColumn, MatchIds, SafeCsv, Transpose, guarded, reading
 
 out = Console()
 

@@ -19,6 +19,7 @@ from emvc.files._read import names_of, options_of, read_file
 from emvc.intake import encode_frame
 
 _FEW_SAMPLES = 20
+_MANY_SAMPLES = 10_000  # more take too much memory and time without landmarks
 _MOST_MISSING = 0.2
 
 
@@ -76,7 +77,7 @@ class Check:
     notes, warnings, problems : list of str
         What was guessed; what deserves a look; what keeps the files from being clustered.
     options : dict
-        What the command needs beside the files: ``transpose`` and ``match_ids``.
+        What the command needs beside the files: ``transpose``, ``match_ids``, and ``landmarks`` for many samples.
     command : str
         The command that clusters the files; empty if there is none.
     """
@@ -147,6 +148,8 @@ def check(
     judged = _judge(found, problems, matched)
     chosen: dict[str, Any] = {"transpose": turned} if turned else {}
     chosen |= {} if matched == "exact" else {"match_ids": matched}
+    if judged.n_samples > _MANY_SAMPLES:
+        chosen["landmarks"] = 500
     command = "" if judged.problems else _command(paths, chosen, id_column, header, config)
     warnings = [str(advice)] if advice is not None else []
     return replace(judged, warnings=[*warnings, *judged.warnings], options=chosen, command=command)
@@ -301,6 +304,6 @@ def _command(
     if header is not None:
         words.append("--header" if header else "--no-header")
     words += [word for name in chosen.get("transpose", ()) for word in ("--transpose", name)]
-    if "match_ids" in chosen:
-        words += ["--match-ids", chosen["match_ids"]]
+    for name in ("match_ids", "landmarks"):
+        words += [f"--{name.replace('_', '-')}", str(chosen[name])] if name in chosen else []
     return shlex.join([*words, "-o", "result"])

@@ -103,8 +103,8 @@ def _options(entry: Mapping[str, Any], where: str) -> ReadOptions:
 def as_config(found: Check, paths: Sequence[str], folder: Path) -> str:
     """Return what `check` has found as TOML that reads the same files the same way, relative to a folder."""
     lines = ["# For emvc cluster --config, and emvc predict --config. Paths are relative to the folder of this file."]
-    if "match_ids" in found.options:
-        lines.append(f"match-ids = {_toml(found.options['match_ids'])}")
+    own = {name: value for name, value in found.options.items() if name != "transpose"}  # which is told for each file
+    lines += [f"{name.replace('_', '-')} = {_toml(value)}" for name, value in own.items()]
     for path in paths:
         name, address = split_name(path)
         file, part = split_path(address)

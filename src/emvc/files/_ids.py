@@ -81,8 +81,8 @@ def find_ids(
         return None, {}
     ranked: list[tuple[int, str, tuple[str, ...]]] = []
     damaged: tuple[str, list[str]] | None = None
-    for i, name in enumerate(names):
-        rank = _rank(name, i, frame.dtypes.iloc[i])
+    for i, (name, dtype) in enumerate(zip(names, frame.dtypes, strict=True)):
+        rank = _rank(name, i, dtype)
         if rank is None or (rank == 4 and len(frame) < _LEAST):
             continue
         ids = as_ids(frame.iloc[:, i])

@@ -199,7 +199,7 @@ def _layout(lines: Sequence[str], encoding: str, separator: str, source: str, op
     rows = rows[1:] if header else rows
     if not rows:
         raise ValueError(f"{source} has a header but no samples.")
-    decimal, thousands = _decimal(rows, separator)
+    decimal, thousands = _decimal(rows)
     if options.decimal not in (None, decimal):
         decimal, thousands = options.decimal or ".", None
     return Layout(encoding, separator, skip, comments, names, decimal, thousands, rows)
@@ -297,10 +297,8 @@ def _names(rows: Sequence[Sequence[str]], source: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _decimal(rows: Sequence[Sequence[str]], separator: str) -> tuple[str, str | None]:
+def _decimal(rows: Sequence[Sequence[str]]) -> tuple[str, str | None]:
     """Return the signs of decimals and thousands; a point among decimal commas stands between thousands."""
-    if separator == ",":
-        return ".", None
     cells = [cell.strip() for row in rows for cell in row]
     points = [cell for cell in cells if "." in cell and is_number(cell)]
     if not any(_COMMA_DECIMAL.fullmatch(cell) for cell in cells) or not all(map(_POINT_THOUSANDS.fullmatch, points)):
