@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 from scipy.spatial.distance import pdist, squareform
+from sklearn.metrics import adjusted_rand_score
 
-from emvc import graphs
+from emvc import EMVC, graphs
 
 NAMED = sorted(graphs.AFFINITIES)
 
@@ -209,3 +210,37 @@ def test_neighbour_distances_are_those_of_all_distances(rng, n_samples, sparse):
     for k in (1, 7):
         np.testing.assert_allclose(graphs.kth_squared_distance(given, k), expected[:, k - 1], atol=1e-12)
     assert graphs.kth_squared_distance(view, 1)[5] == 0.0
+
+
+def dummies(rng, labels):
+    odds = rng.dirichlet(np.full(5, 0.5), (4, 8))
+    cells = [np.eye(5)[[rng.choice(5, p=odds[c, j]) for c in labels]] for j in range(8)]
+    return np.concatenate(cells, axis=1)
+
+
+@pytest.mark.parametrize("kind", ["library size", "signed", "heavy tails", "rare and large"])
+def test_one_column_of_another_kind_does_not_rule_a_view(kind, rng):
+    labels = rng.integers(4, size=200)
+    views = []
+    for _ in range(2):
+        column = {
+            "library size": 1e6 * rng.lognormal(0, 1, 200),
+            "signed": 1e3 * rng.standard_normal(200),
+            "heavy tails": 1e3 * rng.standard_cauchy(200),
+            "rare and large": (rng.random(200) < 0.3) * 1e5 * rng.lognormal(0, 2, 200),
+        }[kind]
+        views.append(np.column_stack([dummies(rng, labels), column]))
+    wide = views[0]
+    assert graphs.is_mostly_zero(wide)
+    assert adjusted_rand_score(labels, EMVC(4, random_state=0).fit(views).labels_) > 0.9
+    scaled = graphs.scale_view(wide)
+    assert graphs.column_variances(scaled)[-1] < 0.15 * graphs.column_variances(scaled).sum()
+    sparse = graphs.scale_view(scipy.sparse.csr_matrix(wide))
+    np.testing.assert_allclose(sparse.toarray(), scaled, atol=1e-12)
+
+
+def test_columns_that_do_not_rule_are_left_alone(rng):
+    words = rng.poisson(0.3, (50, 40)).astype(float)
+    assert graphs.fit_scaling(words).factors is None
+    few = rng.poisson(0.3, (50, 3)).astype(float)
+    assert graphs.fit_scaling(few).factors is None

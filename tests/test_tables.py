@@ -67,7 +67,7 @@ def test_rows_are_never_paired_by_place_where_ids_tell_otherwise(frames, blobs):
 
 
 def test_methods_that_need_all_samples_say_so(frames):
-    with pytest.raises(ValueError, match="view 'lipid': sample 0 is missing"):
+    with pytest.raises(ValueError, match="view 'lipid': sample 's0' is missing"):
         KernelAddition(3).fit({"gene": frames["gene"], "lipid": frames["lipid"][1:]})
 
 
@@ -188,6 +188,18 @@ def test_new_samples_are_encoded_like_those_of_the_fit(clinic, frames, tmp_path)
             fitted.predict(dict(new, clinic=new["clinic"].assign(stage="IV")))
 
 
+def test_messages_name_samples_and_columns(frames):
+    broken = {"gene": frames["gene"], "lipid": frames["lipid"].iloc[::-1].copy()}
+    broken["lipid"].loc["s7", "l3"] = np.inf
+    with pytest.raises(ValueError, match=r"view 'lipid': sample 's7' contains infinity \(inf\) in column 'l3'"):
+        check_views(broken)
+    broken["lipid"].loc["s7", "l3"] = 1e200
+    with pytest.raises(ValueError, match=r"view 'lipid': the value 1e\+200 of sample 's7' in column 'l3' is too large"):
+        check_views(broken)
+    with pytest.raises(ValueError, match=r"sample 's9' is missing \(a row of NaN\) in every view"):
+        check_views([frames["gene"].drop("s9").reindex(IDS)] * 2, allow_missing=True)
+
+
 def test_new_frames_are_joined_as_well(frames):
     model = fit(frames)
     new = {"gene": frames["gene"][:20], "lipid": frames["lipid"][10:30].iloc[::-1]}
@@ -267,6 +279,41 @@ def test_polars_text_is_encoded(clinic):
     one, other = (check_views(table) for table in (clinic, pl.from_pandas(clinic)))
     np.testing.assert_array_equal(one.arrays[0], other.arrays[0])
     assert one.records == other.records
+
+
+def test_observations_without_names_are_told_by_their_places(blobs):
+    adata = anndata.AnnData(blobs[0][0])
+    model = fit({"a": adata, "b": pd.DataFrame(blobs[0][1])})
+    assert model.feature_names_in_ == {}
+    np.testing.assert_array_equal(model.labels_, blobs[1])
+    emvc.to_anndata(model, adata)
+    np.testing.assert_array_equal(adata.obs["emvc_label"], blobs[1])
+    with pytest.raises(ValueError, match=r"view 'a' has 60 rows, view 'b' has 50.*mere count"):
+        check_views({"a": adata, "b": adata[:50].copy()}, allow_missing=True)
+
+
+@pytest.mark.parametrize("matrix", [np.asarray, scipy.sparse.csr_matrix])
+def test_variables_are_put_in_order_and_other_ones_refused(matrix, frames, tmp_path):
+    parts = {name: anndata.AnnData(matrix(view.to_numpy())) for name, view in frames.items()}
+    for name, part in parts.items():
+        part.obs_names, part.var_names = IDS, frames[name].columns
+    model = fit(parts)
+    assert model.feature_names_in_["lipid"].tolist() == list(frames["lipid"].columns)
+    model.save(tmp_path / "m.emvc")
+    model = emvc.load(tmp_path / "m.emvc")
+    np.testing.assert_array_equal(model.predict({n: part[:, ::-1].copy() for n, part in parts.items()}), model.labels_)
+    np.testing.assert_array_equal(model.predict({n: view.iloc[:, ::-1] for n, view in frames.items()}), model.labels_)
+    parts["gene"].var_names = ["g0", "other", "g2", "g3"]
+    with pytest.raises(ValueError, match=r"view 'gene': column 'g1' is missing; the fit had 4: 'g0', 'g1'"):
+        model.predict(parts)
+
+
+def test_a_matrix_may_stand_for_an_encoded_table(clinic, frames):
+    columns = ["dose", "patient"]
+    model = fit({"clinic": clinic[columns].assign(dose=clinic["dose"].str.replace(",", ".")), "gene": frames["gene"]})
+    numbers = clinic[columns].assign(dose=clinic["dose"].str.replace(",", ".").astype(float)).astype(float)
+    found = model.predict({"clinic": anndata.AnnData(numbers), "gene": frames["gene"]})
+    np.testing.assert_array_equal(found, model.labels_)
 
 
 def test_layers_and_chosen_entries_of_an_anndata(frames):

@@ -9,12 +9,16 @@ import scipy.linalg
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from emvc import _threads
-from emvc._threads import gram, matmul, n_threads, run_ranges, threads_for_blas, use_threads
+from emvc._threads import gram, matmul, n_threads, run_ranges, threads_for_blas, threads_for_openmp, use_threads
 
 
 def blas_threads():
     scipy.linalg.solve(np.eye(2), np.ones(2))
     return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+def openmp_threads():
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "openmp"}
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +101,7 @@ def test_errors_get_through_and_the_pool_survives(bad):
         with pytest.raises(ValueError, match="item is bad"):
             run_ranges(fail, 100)
         run_ranges(lambda *_: None, 100)
-    assert not _threads._limiter.active
+    assert not _threads._blas.active
 
 
 def test_many_threads_may_compute_at_once(rng):
@@ -119,6 +123,41 @@ def test_many_threads_may_compute_at_once(rng):
     assert not any(worker.is_alive() for worker in workers)
     assert not wrong
     assert blas_threads() == before
+
+
+def overlapping(blocks, order):
+    """Enter and leave blocks, each in a thread of its own, in this order; return the threads of BLAS at each step."""
+    found = []
+    doors = [(threading.Semaphore(0), threading.Semaphore(0)) for _ in blocks]
+
+    def live(block, go, done):
+        go.acquire()
+        with block:
+            done.release()
+            go.acquire()
+        done.release()
+
+    workers = [threading.Thread(target=live, args=(block, *door)) for block, door in zip(blocks, doors, strict=True)]
+    for worker in workers:
+        worker.start()
+    for number in order:
+        doors[number][0].release()
+        assert doors[number][1].acquire(timeout=30)
+        found.append(blas_threads())
+    for worker in workers:
+        worker.join(30)
+    return found
+
+
+@pytest.mark.parametrize("order", [(0, 1, 0, 1), (0, 1, 1, 0), (1, 0, 1, 0), (0, 1, 2, 0, 1, 2), (2, 0, 1, 2, 0, 1)])
+def test_limits_are_restored_however_blocks_of_several_threads_overlap(order):
+    with threadpool_limits(3):
+        before = blas_threads(), openmp_threads()
+        blocks = [use_threads(2), threads_for_blas(100, least=1), threads_for_openmp(1, least=100)]
+        found = overlapping(blocks[: max(order) + 1], order)
+        assert found[order.index(0)] == {1}  # in threads that did not set the limits before, too
+        assert found[-1] == before[0] == {3}
+        assert openmp_threads() == before[1]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -31,38 +31,54 @@ _ROWS_AT_ONCE = 128  # of `by_rows`
 _wanted: ContextVar[int | None] = ContextVar("emvc_threads", default=None)
 
 
-class _Limiter:
-    """Gives BLAS one thread while the first thread to ask is at work; others that come meanwhile change nothing.
+class _Limits:
+    """Numbers of threads of one kind of library, which belong to the process, for blocks that overlap in any way.
 
-    The setting belongs to the process. Whoever changed it has to be the one to change it back, which may leave others
-    with more threads than they need for a while.
+    The block that began last and is still running decides. What was set before is noted when the first one begins,
+    and set again when the last one has ended, whichever that is.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, user_api: str) -> None:
+        self._user_api = user_api
         self.reset()
 
     def reset(self) -> None:
         self._lock = threading.Lock()
-        self.active = False
+        self._wanted: list[list[int]] = []
+        self._before: list[int] = []
         self.threads = 1
 
+    @property
+    def active(self) -> bool:
+        return bool(self._wanted)
+
     @contextmanager
-    def __call__(self) -> Iterator[None]:
+    def __call__(self, number: int) -> Iterator[None]:
+        request = [number]  # a list is told from others with the same number
         with self._lock:
-            first = not self.active
-            if first:
-                self.threads, self.active = _blas_threads(), True
-        if not first:
-            yield
-            return
+            if not self._wanted:
+                self.threads = _threads_of(self._user_api)
+                self._before = [library.get_num_threads() for library in self._libraries()]
+            self._wanted.append(request)
+            self._set()
         try:
-            with _controller().limit(limits=1, user_api="blas"):
-                yield
+            yield
         finally:
-            self.active = False
+            with self._lock:
+                self._wanted = [other for other in self._wanted if other is not request]
+                self._set()
+
+    def _libraries(self) -> list[Any]:
+        return list(_controller().select(user_api=self._user_api).lib_controllers)
+
+    def _set(self) -> None:
+        for library, before in zip(self._libraries(), self._before, strict=True):
+            # Newer versions of threadpoolctl obey one thread and ignore the others; here the lock keeps order.
+            change = getattr(library, "_real_set_num_threads", library.set_num_threads)
+            change(self._wanted[-1][0] if self._wanted else before)
 
 
-_limiter = _Limiter()
+_blas, _openmp = _Limits("blas"), _Limits("openmp")
 
 
 @cache
@@ -72,9 +88,9 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _blas_threads() -> int:
-    """Return the number of threads that BLAS would use, which environment variables and the user may have limited."""
-    found = [library["num_threads"] for library in _controller().info() if library["user_api"] == "blas"]
+def _threads_of(user_api: str) -> int:
+    """Return the number of threads that libraries would use; environment variables and the user may limit it."""
+    found = [library["num_threads"] for library in _controller().info() if library["user_api"] == user_api]
     return min(max(found, default=n_cores()), n_cores())
 
 
@@ -90,7 +106,7 @@ def n_threads() -> int:
     """Return the number of threads to use: that of `use_threads`, or as many as BLAS would."""
     wanted = _wanted.get()
     if wanted is None:
-        wanted = _limiter.threads if _limiter.active else _blas_threads()
+        wanted = _blas.threads if _blas.active else _threads_of("blas")
     return max(1, wanted)
 
 
@@ -98,12 +114,12 @@ def n_threads() -> int:
 def use_threads(number: int | None = None) -> Iterator[None]:
     """Run the block with ``number`` threads (None: as many as BLAS would use) and BLAS with one."""
     if number is None:
-        with _limiter():
+        with _blas(1):
             yield
         return
     token = _wanted.set(min(number, n_cores()))
     try:
-        with _controller().limit(limits=number, user_api="openmp"), use_threads():
+        with _openmp(number), use_threads():
             yield
     finally:
         _wanted.reset(token)
@@ -116,7 +132,7 @@ def threads_for_blas(size: int, *, least: int) -> Iterator[None]:
     if size < least or threads == 1:
         yield
         return
-    with _controller().limit(limits=threads, user_api="blas"):
+    with _blas(threads):
         yield
 
 
@@ -130,7 +146,7 @@ def threads_for_openmp(size: int, *, least: int) -> Iterator[None]:
     if size >= least:
         yield
         return
-    with _controller().limit(limits=1, user_api="openmp"):
+    with _openmp(1):
         yield
 
 
@@ -151,7 +167,8 @@ def _forget_pool() -> None:
     """Threads do not survive a fork."""
     global _pool, _pool_lock, _compilation
     _pool, _pool_lock, _compilation = None, threading.Lock(), threading.Lock()
-    _limiter.reset()
+    _blas.reset()
+    _openmp.reset()
 
 
 if hasattr(os, "register_at_fork"):

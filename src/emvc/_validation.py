@@ -129,8 +129,9 @@ def check_views(
         if allow_missing and len(raw) > 1:
             missing[:, k] = _missing_rows(array)
             array = _without_missing(array, missing[:, k], precomputed=precomputed)  # noqa: PLW2901
-        arrays.append(_check_cells(array, name, gaps=allow_gaps and not precomputed))
-    _check_presence(missing, names, least_samples)
+        at = Places(samples=samples, columns=gathered[k].columns)
+        arrays.append(_check_cells(array, name, at, gaps=allow_gaps and not precomputed))
+    _check_presence(missing, names, least_samples, Places(samples=samples))
     if first < least_samples:
         raise ValueError(f"{caller} needs at least {least_samples} samples, got n_samples = {first}.")
     if precomputed:
@@ -184,8 +185,8 @@ def check_rows(arrays: Sequence[Any], names: tuple[str, ...], *, single: bool, f
         if len(arrays) > 1:
             missing[:, k] = _missing_rows(array)
             array = _without_missing(array, missing[:, k], precomputed=False)
-        checked.append(_check_cells(array, name, first, gaps=True))
-    _check_somewhere(missing, first)
+        checked.append(_check_cells(array, name, Places(first), gaps=True))
+    _check_somewhere(missing, Places(first))
     return Views(tuple(checked), names, single, missing)
 
 
@@ -303,9 +304,26 @@ def _without_missing(array: View, missing: BoolArray, *, precomputed: bool) -> V
     return array
 
 
-def _check_presence(missing: BoolArray, names: tuple[str, ...], least_samples: int) -> None:
+@dataclass(frozen=True, eq=False)
+class Places:
+    """What rows and columns of an array are called in messages: by name, or else by number, rows from ``first``."""
+
+    first: int = 0
+    samples: Any = None
+    columns: Any = None
+
+    def sample(self, row: int) -> str:
+        """Return what to call the sample in a row."""
+        return str(self.first + row) if self.samples is None else repr(self.samples[row].item())
+
+    def column(self, number: int) -> str:
+        """Return what to call a column."""
+        return str(number) if self.columns is None else repr(self.columns[number])
+
+
+def _check_presence(missing: BoolArray, names: tuple[str, ...], least_samples: int, at: Places) -> None:
     """Reject samples that no view has, and views with next to no sample."""
-    _check_somewhere(missing)
+    _check_somewhere(missing, at)
     for name, absent in zip(names, missing.T, strict=True):
         if least_samples > 1 and absent.any() and (~absent).sum() < least_samples:
             raise ValueError(
@@ -313,15 +331,17 @@ def _check_presence(missing: BoolArray, names: tuple[str, ...], least_samples: i
             )
 
 
-def _check_somewhere(missing: BoolArray, first: int = 0) -> None:
-    """Reject samples that no view has; rows are counted from ``first``."""
+def _check_somewhere(missing: BoolArray, at: Places) -> None:
+    """Reject samples that no view has."""
     nowhere = np.flatnonzero(missing.all(axis=1))
     if len(nowhere):
         more = f" and {len(nowhere) - 1} more" if len(nowhere) > 1 else ""
-        raise ValueError(f"sample {first + nowhere[0]}{more} is missing (a row of NaN) in every view. Drop it first.")
+        raise ValueError(
+            f"sample {at.sample(nowhere[0])}{more} is missing (a row of NaN) in every view. Drop it first."
+        )
 
 
-def _check_cells(array: View, name: str, first: int = 0, *, gaps: bool) -> View:
+def _check_cells(array: View, name: str, at: Places, *, gaps: bool) -> View:
     """Reject infinities, values whose squares overflow, and NaN but for ``gaps``, naming the first offender.
 
     Return the view, as an array if cells are missing.
@@ -329,7 +349,7 @@ def _check_cells(array: View, name: str, first: int = 0, *, gaps: bool) -> View:
     values = array.data if scipy.sparse.issparse(array) else array
     if values.size == 0 or (values.min() >= -_LARGEST and values.max() <= _LARGEST):
         return array
-    _reject_missing(array, name, first)
+    _reject_missing(array, name, at)
     if gaps and np.nanmin(values) >= -_LARGEST and np.nanmax(values) <= _LARGEST:
         if scipy.sparse.issparse(array):
             check_memory(2, array.shape, advice=f"Missing cells make view {name!r} an array; drop them first.")
@@ -343,26 +363,26 @@ def _check_cells(array: View, name: str, first: int = 0, *, gaps: bool) -> View:
         bad = np.abs(array) > _LARGEST if gaps else ~(np.abs(array) <= _LARGEST)
         row, column = (int(index[0]) for index in np.nonzero(bad))
         value = float(array[row, column])
+    where, sample = at.column(column), at.sample(row)
     if np.isfinite(value):
         raise ValueError(
-            f"view {name!r}: the value {value:g} of sample {first + row} in column {column} is too large to be "
-            "squared. Rescale the view."
+            f"view {name!r}: the value {value:g} of sample {sample} in column {where} is too large to be squared. "
+            "Rescale the view."
         )
+    owner = f"view {name!r}: sample {sample}"
     if np.isnan(value):
         advice = f"Methods that compare samples can work without it ({', '.join(TAKE_GAPS)}); impute or drop it."
-        raise ValueError(f"view {name!r}: sample {first + row} contains NaN in column {column}. {advice}")
-    raise ValueError(
-        f"view {name!r}: sample {first + row} contains infinity (inf) in column {column}. Correct or drop it first."
-    )
+        raise ValueError(f"{owner} contains NaN in column {where}. {advice}")
+    raise ValueError(f"{owner} contains infinity (inf) in column {where}. Correct or drop it first.")
 
 
-def _reject_missing(array: View, name: str, first: int = 0) -> None:
+def _reject_missing(array: View, name: str, at: Places) -> None:
     """Reject samples whose row is entirely NaN, which is how a sample is marked as missing from a view."""
     missing = np.flatnonzero(_missing_rows(array))
     if len(missing):
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise ValueError(
-            f"view {name!r}: sample {first + missing[0]}{more} is missing (a row of NaN). Only EMVC and NEMO with "
+            f"view {name!r}: sample {at.sample(missing[0])}{more} is missing (a row of NaN). Only EMVC and NEMO with "
             "several views can work without it: use one of them, or drop the sample from every view."
         )
 

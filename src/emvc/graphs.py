@@ -27,7 +27,7 @@ import numpy as np
 import scipy.sparse
 
 from emvc import cells, kernels
-from emvc._array import FloatArray, IntArray
+from emvc._array import ROUNDING, FloatArray, IntArray
 from emvc._threads import by_rows, matmul
 from emvc._validation import View, check_affinity, check_choice, to_dense
 
@@ -36,6 +36,10 @@ Affinity = Callable[[Any], Any]
 SCALES = ("auto", "unit", "zscore", None)
 CAP = 2.0
 """Largest cell of a view of mostly zeros, times the median of those that are not zero."""
+
+SHARE = 0.1
+"""Largest share of the squared cells of a view of mostly zeros that a column may make up, if there are twenty or more;
+of fewer, twice an even share."""
 
 CLIP = 3.0
 """Largest standard score of a cell."""
@@ -58,7 +62,8 @@ def scale_view(view: View, scale: str | None = "auto") -> View:
         ``"unit"`` gives every row length one (empty rows stay empty), ``"zscore"`` every column the mean zero and the
         variance one (constant columns become zero). ``"auto"`` picks the first for views of mostly zeros, such as
         counts of words, and the second otherwise, and cuts off gross cells before: at `CAP` times the median of the
-        cells that are not zero, so that no single one rules its row, or at `CLIP` deviations from the mean of their
+        cells that are not zero, so that no single one rules its row, with columns that rule their view scaled down (see
+        `SHARE`), or at `CLIP` deviations from the mean of their
         column, both computed after cutting off. A sparse view is divided by its deviations but not centred.
 
     Examples
@@ -81,9 +86,11 @@ class Scaling:
         As for `scale_view`, without ``"auto"``.
     cap : float
         Largest size of a cell, for unit rows.
-    mean, factors, low, high : ndarray of shape (n_features,), or None
-        For z-scores: what is subtracted (zero if fitted to a sparse view, since distances do not see a shift), one over
-        the deviations, and the bounds of the cells.
+    factors : ndarray of shape (n_features,), or None
+        What columns are multiplied by: one over the deviations, or what keeps a column from ruling unit rows.
+    mean, low, high : ndarray of shape (n_features,), or None
+        For z-scores: what is subtracted (zero if fitted to a sparse view, since distances do not see a shift), and the
+        bounds of the cells.
     """
 
     kind: str | None
@@ -97,6 +104,7 @@ class Scaling:
         """Return the scaled view."""
         if self.kind == "unit":
             view = view if np.isinf(self.cap) else _clipped(view, -self.cap, self.cap)
+            view = view if self.factors is None else _multiply(view, self.factors[None, :])
             norms = np.sqrt(cells.squared_norms(view) if cells.has_gaps(view) else _squared_norms(view))
             return _multiply(view, 1.0 / np.where(norms > 0, norms, 1.0)[:, None])
         if self.mean is None or self.factors is None:
@@ -132,7 +140,24 @@ def fit_scaling(view: View, scale: str | None = "auto") -> Scaling:
 def _capped_units(view: View) -> Scaling:
     values = np.abs(view.data if scipy.sparse.issparse(view) else view)
     values = values[values > 0]
-    return Scaling("unit", CAP * float(np.median(values)) if values.size else np.inf)
+    cap = CAP * float(np.median(values)) if values.size else np.inf
+    return Scaling("unit", cap, factors=_even_out(_clipped(view, -cap, cap)))
+
+
+def _even_out(view: View) -> FloatArray | None:
+    """Return factors of columns that keep each at its `SHARE` of the squared cells, or None if none has more."""
+    mean, spread = _column_moments(view)
+    squares = mean**2 + spread**2
+    share = max(SHARE, 2.0 / len(squares))
+    ordered = np.sort(squares)[::-1]
+    rest = ordered.sum() - np.concatenate(([0.0], np.cumsum(ordered[:-1])))
+    free = 1.0 - share * np.arange(len(ordered))  # what so many limited columns leave
+    limits = share * rest / np.maximum(free, ROUNDING)
+    limit = limits[np.argmax(limits >= ordered)]
+    if ordered[0] <= limit:
+        return None
+    factors = np.divide(limit, squares, out=np.ones_like(squares), where=squares > 0)
+    return np.asarray(np.sqrt(np.minimum(factors, 1.0)))
 
 
 def is_mostly_zero(view: View) -> bool:

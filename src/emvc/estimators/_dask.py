@@ -45,5 +45,6 @@ def fit_dask(model: Any, views: Any) -> Any:
     for name, value in (fitted | evidence).items():
         setattr(model, name, value)
     model.view_names_ = list(source.names)
+    model.intake_ = []
     model.n_features_in_ = sum(source.n_features)
     return model

@@ -197,6 +197,18 @@ class Coding:
             one for name in self.names for one in (self.rules[name].names(name) if name in self.rules else (name,))
         )
 
+    def places(self, given: Sequence[str]) -> list[int]:
+        """Return where the columns that are used are among given ones.
+
+        Raises
+        ------
+        ValueError
+            If a column is missing or unknown.
+        """
+        found = dict(zip(given, range(len(given)), strict=True))
+        self._check_names(found)
+        return [found[name] for name in self.names if name in found]
+
     def to_dict(self) -> dict[str, Any]:
         """Return the coding as what JSON knows."""
         rules = {name: dataclasses.asdict(rule) for name, rule in self.rules.items()}
@@ -316,8 +328,8 @@ def is_named(frame: pd.DataFrame) -> bool:
     return not (isinstance(columns, pd.RangeIndex) and columns.start == 0 and columns.step == 1)
 
 
-def column_names(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Return the names of the columns as text; a name that appears again gets a number.
+def column_names(frame: Any) -> tuple[str, ...]:
+    """Return the names of the columns of a table as text; a name that appears again gets a number.
 
     Examples
     --------

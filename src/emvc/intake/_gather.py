@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse
 from pandas.api import types
 
 from emvc._containers import Table, align, is_frame
-from emvc.intake._coding import Coding, ColumnRecord
+from emvc.intake._coding import Coding, ColumnRecord, column_names
 from emvc.intake._frame import encode_frame
 
 
@@ -66,6 +67,8 @@ def gather(
         If a table cannot be encoded or rows cannot be matched; the message names the view.
     """
     views = [_read(name, view, codings, precomputed) for name, view in named]
+    if order is None:
+        views = [replace(view, index=_counted(view.index)) for view in views]
     names = [name for name, _ in named]
     indices = [view.index for view in views]
     _check_ids(names, indices)
@@ -87,8 +90,7 @@ def _read(name: str, view: Any, codings: Mapping[str, Coding] | None, precompute
     table = view if isinstance(view, Table) else Table(view)
     index = view.index if is_frame(view) else None if table.ids is None else pd.Index(table.ids)
     if not is_frame(table.values):
-        columns = None if table.columns is None else tuple(table.columns)
-        return Gathered(table.values, columns, index=index)
+        return _read_matrix(name, table, None if codings is None else codings.get(name), index)
     if precomputed:
         return Gathered(table.values, index=index)
     if codings is None and len(table.values.columns) and all(map(_is_sparse, table.values.dtypes.unique())):
@@ -99,6 +101,24 @@ def _read(name: str, view: Any, codings: Mapping[str, Coding] | None, precompute
     else:
         encoded = (codings[name] if name in codings else Coding.plain(table.values, name)).apply(table.values)
     return Gathered(encoded.values, encoded.columns, encoded.coding, encoded.records, index)
+
+
+def _read_matrix(name: str, table: Table, coding: Coding | None, index: Any) -> Gathered:
+    """Return a matrix, whose columns are put into the order of the fit if they have names."""
+    if table.columns is None:
+        return Gathered(table.values, index=index)
+    columns = column_names(table)
+    if coding is None:
+        named = columns != tuple(map(str, range(len(columns))))
+        return Gathered(table.values, columns, Coding(name, columns, {}, named), index=index)
+    if coding.rules:
+        dense = table.values.toarray() if scipy.sparse.issparse(table.values) else table.values
+        encoded = coding.apply(pd.DataFrame(dense, columns=list(columns)))
+        return Gathered(encoded.values, encoded.columns, coding, encoded.records, index)
+    by_name = coding.named or set(columns) == set(coding.names)
+    places = coding.places(columns) if by_name else list(range(len(columns)))
+    same = places == list(range(len(columns)))
+    return Gathered(table.values if same else table.values[:, places], coding.columns, coding, index=index)
 
 
 def _is_sparse(kind: Any) -> bool:
@@ -174,6 +194,16 @@ def _nothing_in_common(name: str, index: Any, others: Sequence[Any]) -> str:
     kinds = [("numbers" if types.is_numeric_dtype(one.dtype) else "text") for one in (index, other)]
     hint = f" ({kinds[0]} and {kinds[1]})" if kinds[0] != kinds[1] else ""
     return message + f": {index[0]!r} here, {other[0]!r} there{hint}."
+
+
+def _counted(index: Any) -> Any:
+    """Return a mere count for the names that an AnnData without names gives to its observations."""
+    count = pd.RangeIndex(0 if index is None else len(index))
+    return (
+        count
+        if index is not None and not types.is_numeric_dtype(index.dtype) and index.equals(count.astype(str))
+        else index
+    )
 
 
 def _is_default(index: Any) -> bool:
