@@ -60,7 +60,7 @@ def reseed(model, data, seeds):
         labels = model.labels_ if seed == seeds[0] else None
         if labels is None:
             rng = np.random.default_rng(seed)
-            labels = cluster_chain(model.consensus_, data.n_clusters, embedding="unit-rows", rng=rng)[0]
+            labels = cluster_chain(model.consensus_, data.n_clusters, embedding=model.embedding, rng=rng)[0]
         found.append(scores(data, labels))
     return np.mean(found, axis=0)
 

@@ -6,7 +6,7 @@ import pytest
 import emvc
 from emvc import EMVC
 from emvc.assessment import _stability
-from emvc.estimators._confidence import matched, memberships
+from emvc.estimators._confidence import matched, memberships, rising_curve, votes_of
 from emvc.findings import find
 
 
@@ -110,6 +110,26 @@ def test_the_rest_of_membership_goes_where_links_go():
     curve = np.array([[0.0, 1.0], [0.0, 0.8]])
     found = memberships(votes, np.array([0, 0, -1]), curve)
     np.testing.assert_allclose(found, [[0.4, 0.48, 0.12], [0.8, 0.1, 0.1], [0.2, 0.3, 0.5]])
+
+
+def test_confidence_keeps_the_order_of_the_links(rng):
+    model = EMVC(3, random_state=0).fit([rng.standard_normal((120, 5)), rng.standard_normal((120, 4))])
+    own = votes_of(model)[np.arange(120), model.labels_]
+    order = np.argsort(own)
+    steps, rises = np.diff(own[order]), np.diff(model.confidence_[order])
+    inside = own[order][1:] < model._curve()[0, -1]
+    assert np.all(rises[inside & (steps > 1e-6)] > 0)
+
+
+def test_a_rising_curve_joins_the_centres_of_blocks():
+    shares, kept = np.array([0.1, 0.2, 0.6, 0.9]), np.array([0.5, 0.3, 0.9, 0.8])
+    curve = rising_curve(shares, kept, np.array([1.0, 3.0, 1.0, 1.0]))
+    np.testing.assert_allclose(curve, [[0.0, 0.175, 0.75], [0.0, 0.35, 0.85]])
+
+
+def test_a_curve_that_starts_at_no_links_keeps_its_value_there():
+    curve = rising_curve(np.array([0.0, 1.0]), np.array([0.2, 1.0]), np.ones(2))
+    np.testing.assert_allclose(curve, [[0.0, 1.0], [0.2, 1.0]])
 
 
 def test_confidence_survives_saving(fitted, tmp_path):

@@ -78,6 +78,15 @@ def with_value(value, row=2, column=1):
             ValueError,
             r"view 'b': sample 2 is missing",
         ),
+        ({"a": X, "b": X * 1e-155}, ValueError, r"view 'b': no value is larger than .*e-15\d, which is too small"),
+        ({"a": X, "b": scipy.sparse.csr_array(X * 1e-200)}, ValueError, r"view 'b': no value .* too small"),
+        (
+            {"a": X, "b": X.astype("datetime64[D]")},
+            TypeError,
+            r"view 'b' holds dates or times\. Turn them into numbers",
+        ),
+        ({"a": X, "b": X.astype("timedelta64[s]")}, TypeError, "view 'b' holds dates"),
+        ([X[:, 0], X[:, 1]], ValueError, r"The 2 views have one dimension each.*view\.reshape\(-1, 1\)"),
         ({}, ValueError, "dictionary is empty"),
         ([], ValueError, "list is empty"),
         ([X[:1], X[:1]], ValueError, "n_samples = 1"),
@@ -86,6 +95,12 @@ def with_value(value, row=2, column=1):
 def test_bad_views_name_the_culprit(views, error, message):
     with pytest.raises(error, match=message):
         check_views(views)
+
+
+def test_small_values_are_taken_while_their_squares_are_numbers():
+    check_views([X * 1e-149, np.zeros((4, 2)), scipy.sparse.csr_array((4, 3))])
+    check_views([X * 1e-200, X], least_samples=1)  # new samples
+    check_views([np.eye(4) * 1e-200, np.eye(4)], precomputed=True)
 
 
 @pytest.mark.parametrize(

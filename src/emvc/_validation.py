@@ -17,6 +17,7 @@ from emvc._memory import available_memory
 from emvc._sparse import check_if_sparse
 
 _LARGEST = 1e150  # squares of larger values overflow
+_SMALLEST = 1e-150  # squares of smaller values are rounded to few digits, or to none
 
 TAKE_GAPS = ("EMVC", "NEMO", "SNF", "GMC", "ETLMSC", "RMSC", "AMGL", "CoRegularized", "KernelAddition")
 """Estimators that can do with missing cells: those that see views only through the distances between samples."""
@@ -134,6 +135,9 @@ def check_views(
     _check_presence(missing, names, least_samples, Places(samples=samples))
     if first < least_samples:
         raise ValueError(f"{caller} needs at least {least_samples} samples, got n_samples = {first}.")
+    for name, array in zip(names, arrays, strict=True):
+        if not precomputed and least_samples > 1:  # a new sample may be nearly zero, a view may not
+            _check_size(array, name)
     if precomputed:
         for name, array in zip(names, arrays, strict=True):
             check_affinity(array, f"view {name!r}")
@@ -204,6 +208,11 @@ def _name_views(views: Any) -> tuple[list[tuple[str, Any]], bool]:
             raise ValueError("No views: the list is empty.")
         if any(_n_dims(view) >= 2 for view in views):
             return [(str(index), view) for index, view in enumerate(views)], False
+        if any(hasattr(view, "ndim") for view in views):
+            raise ValueError(
+                f"The {len(views)} views have one dimension each. A view of one feature is a column: "
+                "view.reshape(-1, 1). If these are the rows of one view, pass np.array(rows)."
+            )
     elif not (hasattr(views, "shape") or hasattr(views, "__array__")):
         raise TypeError(
             f"views must be a list, tuple or dict of two-dimensional arrays, or one such array; got {views!r} "
@@ -244,6 +253,11 @@ def _n_dims(view: Any) -> int:
 def _as_array(view: Any, name: str, *, single: bool, caller: str) -> View:
     if isinstance(view, np.ma.MaskedArray):
         raise TypeError(f"view {name!r} is a masked array, whose mask would be lost. Fill or drop the masked values.")
+    if any(getattr(dtype, "kind", None) in ("m", "M") for dtype in _dtypes(view)):
+        raise TypeError(
+            f"view {name!r} holds dates or times. Turn them into numbers first, such as days: "
+            "(times - times.min()) / np.timedelta64(1, 'D')."
+        )
     view = check_if_sparse(view, f"view {name!r}")
     try:
         array = check_array(view, accept_sparse="csr", dtype="numeric", ensure_all_finite=False, estimator=caller)
@@ -274,6 +288,12 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _dtypes(view: Any) -> list[Any]:
+    """Return the types of a view, or of its columns."""
+    dtypes = getattr(view, "dtypes", None)
+    return [getattr(view, "dtype", None)] if dtypes is None else list(dtypes)
 
 
 def _missing_rows(array: View) -> BoolArray:
@@ -374,6 +394,18 @@ def _check_cells(array: View, name: str, at: Places, *, gaps: bool) -> View:
         advice = f"Methods that compare samples can work without it ({', '.join(TAKE_GAPS)}); impute or drop it."
         raise ValueError(f"{owner} contains NaN in column {where}. {advice}")
     raise ValueError(f"{owner} contains infinity (inf) in column {where}. Correct or drop it first.")
+
+
+def _check_size(array: View, name: str) -> None:
+    """Reject views whose squares are lost to rounding, all of them."""
+    values = array.data if scipy.sparse.issparse(array) else array
+    if values.size == 0:
+        return
+    largest = max(np.fmax.reduce(values, axis=None), -np.fmin.reduce(values, axis=None))
+    if 0.0 < largest < _SMALLEST:
+        raise ValueError(
+            f"view {name!r}: no value is larger than {largest:g}, which is too small to be squared. Rescale the view."
+        )
 
 
 def _reject_missing(array: View, name: str, at: Places) -> None:

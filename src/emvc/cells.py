@@ -144,3 +144,35 @@ def squared_distances_between(one: FloatArray, other: FloatArray) -> FloatArray:
 
     by_rows(measure, len(out))
     return out
+
+
+def squares_over_own(one: FloatArray, other: FloatArray) -> FloatArray:
+    """Return squared distances over the cells that the rows of ``one`` have, scaled up by variance to all columns.
+
+    A cell that only the row of ``one`` has counts as that of a random row of ``other``. So rows with few cells are as
+    far from others as rows with all of them, which holds for distances to the nearest row only without guesses about
+    cells that nobody knows.
+
+    Examples
+    --------
+    >>> other = np.array([[0.0, 1.0], [2.0, 1.0], [0.0, 3.0], [2.0, 3.0]])
+    >>> squares_over_own(np.array([[0.0, 1.0], [0.0, np.nan]]), other)
+    array([[0., 4., 4., 8.],
+           [0., 8., 0., 8.]])
+    """
+    middle, spread = column_moments(other)
+    rows, states = one - middle, other - middle
+    there, known = ~np.isnan(rows), ~np.isnan(states)
+    rows[~there], states[~known] = 0.0, 0.0
+    expected = np.where(known, states**2, spread**2).T
+    mine = there @ spread**2
+    factors = np.divide(np.sum(spread**2), mine, out=np.ones(len(one)), where=mine > 0)
+    out = np.empty((len(one), len(other)))
+
+    def measure(part: slice) -> None:
+        lengths = np.sum(rows[part] ** 2, axis=1)[:, None] + there[part].astype(np.float64) @ expected
+        found = lengths - 2.0 * (rows[part] @ states.T)
+        out[part] = factors[part, None] * np.where(found > ROUNDING * lengths, found, 0.0)
+
+    by_rows(measure, len(out))
+    return out

@@ -36,11 +36,25 @@ def test_new_samples_are_judged_like_those_of_the_fit():
     assert model.probabilities(view + 0.1 * rng.standard_normal(view.shape))[0].max() < 0.05
 
 
-@pytest.mark.parametrize("kind", [0, 1])
-def test_what_lies_farther_from_its_neighbour_is_more_probably_wrong(kind):
+def sparse_counts(rng, n_samples=400, n_features=300):
+    """Rare words: few columns have a cell in more than a few rows."""
+    return rng.poisson(rng.gamma(0.15, 0.3, size=n_features), size=(n_samples, n_features)).astype(float)
+
+
+@pytest.mark.parametrize("number", [4, 8, 40])
+def test_ruined_rows_are_told_although_they_lie_close_to_each_other(number):
+    """In columns of rare words the cells of few ruined rows are cut off at the same bound: the rows become alike."""
+    rng = np.random.default_rng(number)
+    view, wrong = ruin(sparse_counts(rng), rng, number)
+    ruined = Isolation.fit(view)[1][0]
+    assert np.mean(ruined[wrong] > 0.95) > 0.9
+    assert np.mean(ruined[~wrong] > 0.5) < 0.01
+
+
+def test_what_lies_farther_from_its_neighbour_is_more_probably_wrong():
     rng = np.random.default_rng(0)
     view = rng.standard_normal((200, 20)) * np.where(rng.random(200) < 0.25, 3.0, 1.0)[:, None]
-    probabilities = Isolation.fit(view)[1][kind]
+    probabilities = Isolation.fit(view)[1][1]
     scaled = clipped_scores(view).apply(view)
     order = np.argsort(np.sort(cdist(scaled, scaled), axis=1)[:, NEIGHBOR])
     assert np.diff(probabilities[order]).min() >= -1e-12
@@ -70,6 +84,14 @@ def test_a_dispersed_second_group_is_suspicious():
     suspicious = Isolation.fit(view)[1][1]
     assert np.mean(suspicious[wide] > 0.5) > 0.95
     assert suspicious[~wide].max() < 0.5
+
+
+@pytest.mark.parametrize("n_features", [2, 4, 20])
+def test_rows_that_look_like_any_others_are_not_ruined(n_features):
+    """Columns are uniform themselves, so that ruined rows cannot be told."""
+    rng = np.random.default_rng(0)
+    for n_samples in (60, 100, 150, 200, 300, 500):
+        assert Isolation.fit(rng.uniform(size=(n_samples, n_features)))[1][0].max() < 0.5
 
 
 def test_a_wider_cluster_is_no_suspicion():

@@ -1,8 +1,8 @@
 """How sure a cluster is of its samples: links, in units of how often samples keep their cluster.
 
 The share of a sample's links that lead to its own cluster orders samples by how clear they are, but is no probability.
-Fits to parts of the samples tell how often samples with such a share keep their cluster; a rising curve through that
-(isotonic regression) turns one into the other.
+Fits to parts of the samples tell how often samples with such a share keep their cluster; a strictly rising curve
+through that (centred isotonic regression) turns one into the other and keeps their order.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
-from sklearn.isotonic import IsotonicRegression
+from sklearn.isotonic import isotonic_regression
 
 from emvc._array import FloatArray, IntArray
 from emvc._validation import Views
@@ -79,8 +79,27 @@ def calibrate(model: Any) -> FloatArray:
         kept[part] += matched(labels, wanted[part], model.n_clusters_) == wanted[part]
     known = np.flatnonzero((seen > 0) & (wanted >= 0))
     own = shares[known, wanted[known]]
-    curve = IsotonicRegression(y_min=0.0, y_max=1.0).fit(own, kept[known] / seen[known], sample_weight=seen[known])
-    return np.stack([curve.X_thresholds_, curve.y_thresholds_])
+    return rising_curve(own, kept[known] / seen[known], seen[known])
+
+
+def rising_curve(shares: FloatArray, kept: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return a strictly rising curve through points, from the origin: centred isotonic regression.
+
+    Isotonic regression is flat over blocks of points; lines between the centres of these keep the order within.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rising_curve(np.array([0.2, 0.4, 0.8]), np.array([0.6, 0.4, 1.0]), np.ones(3))
+    array([[0. , 0.3, 0.8],
+           [0. , 0.5, 1. ]])
+    """
+    order = np.argsort(shares, kind="stable")
+    fitted = isotonic_regression(kept[order], sample_weight=weights[order])
+    levels, block = np.unique(fitted, return_inverse=True)
+    centers = np.bincount(block, weights[order] * shares[order]) / np.bincount(block, weights[order])
+    first = np.zeros(int(centers[0] > 0))
+    return np.stack([np.append(first, centers), np.append(first, levels)])
 
 
 def votes_of(model: Any) -> FloatArray:
