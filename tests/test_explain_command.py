@@ -80,6 +80,8 @@ def test_annotations_are_joined_by_name_and_name_the_clusters(folder, result):
     page = (folder / "one" / "report.html").read_text(encoding="utf-8")
     assert 'id="annotations"' in page
     assert '"names":{"0":' in page
+    named = {(row["label"], row["name"]) for row in rows(folder / "one" / "labels.csv")}
+    assert sorted(name for _, name in named) == ["x", "y", "z"]
 
 
 def test_the_methods_paragraph_names_settings_versions_and_the_reference(folder, result):

@@ -299,7 +299,8 @@ def _write_results(
     from emvc.findings import find
 
     findings, sample_ids = find(model, assessment), joined.sample_ids
-    write_labels(folder / "labels.csv", model, sample_ids, assessment, findings, safe=safe)
+    names = explained.names() if name_clusters and explained is not None else ()
+    write_labels(folder / "labels.csv", model, sample_ids, assessment, findings, names=names, safe=safe)
     model.save(folder / "model.emvc")
     title = f"Clusters of {len(sample_ids)} samples in {', '.join(model.view_names_)}"
     report.write_report(
@@ -323,9 +324,13 @@ def write_labels(
     assessment: Any = None,
     findings: Sequence[Any] = (),
     *,
+    names: Sequence[str] = (),
     safe: bool = False,
 ) -> None:
-    """Write id, label, errors, flags, stability and findings of each sample; flags are 0 or 1, the missing is empty."""
+    """Write id, label, errors, flags, stability and findings of each sample; flags are 0 or 1, the missing is empty.
+
+    The last column is the name of the cluster, if clusters have names.
+    """
     from emvc.results import result_columns
 
     columns = result_columns(model)
@@ -337,7 +342,11 @@ def write_labels(
             told[sample].append(finding.text)
     rows = zip(sample_ids, told, *columns.values(), strict=True)
     cells = ([name, *map(_cell, values), " ".join(texts)] for name, texts, *values in rows)
-    path.write_bytes(csv_bytes([["sample", *columns, "findings"], *cells], safe=safe))
+    table = [["sample", *columns, "findings"], *cells]
+    if names:
+        called = ["name", *(names[label] if label >= 0 else "" for label in model.labels_)]
+        table = [[*row, name] for row, name in zip(table, called, strict=True)]
+    path.write_bytes(csv_bytes(table, safe=safe))
 
 
 def _cell(value: Any) -> Any:

@@ -169,6 +169,22 @@ def test_redundant_features_follow_the_strongest():
     assert any("1 like it" in text for c in range(3) for text in found.marker_texts(c, 20))
 
 
+def test_values_are_kept_of_markers_of_every_cluster():
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(20), 12)
+    views = [rng.standard_normal((240, 100)) for _ in range(3)]
+    for view in views:
+        for c in range(20):
+            view[labels == c, 5 * c : 5 * c + 5] += 6
+    model = KernelAddition(20, random_state=0).fit(views)
+    found = emvc.explain(model, views)
+    assert len(found.values) == 60
+    owners = {j // 5 for _, j in found.values}
+    assert owners == set(range(20))
+    for (k, j), values in found.values.items():
+        np.testing.assert_array_equal(values, views[k][:, j])
+
+
 def test_clusters_alone_do_not_make_features_redundant():
     labels = np.repeat([0, 1], 50)
     rows = 5.0 * labels + np.random.default_rng(0).standard_normal((3, 100))

@@ -162,13 +162,19 @@ def _markers(model: Any, views: Views, labels: IntArray, number: int, *, split: 
 
 
 def _values(markers: Markers, views: Views, number: int) -> dict[tuple[int, int], FloatArray]:
-    """Return the values of the strongest markers of all clusters in turn."""
-    wanted: dict[tuple[int, int], None] = {}
+    """Return the values of the strongest markers: one of each cluster and view in turn, until there are enough."""
+    turns: list[tuple[int, int, float, tuple[int, int]]] = []
     for cluster in range(number):
         for k in range(len(views.arrays)):
-            for row in markers.top(cluster, k, _KEPT_PER_CLUSTER):
-                wanted[k, int(markers.feature[row])] = None
-    keys = list(wanted)[:_MOST_VALUES]
+            for rank, row in enumerate(markers.top(cluster, k, _KEPT_PER_CLUSTER)):
+                turns.append((rank, cluster, -abs(float(markers.effect[row])), (k, int(markers.feature[row]))))
+    # The strongest view of every cluster comes first, if there are too many clusters for all views.
+    place: dict[int, int] = {}
+    order = []
+    for _, cluster, _, key in sorted(turns):
+        place[cluster] = place.get(cluster, -1) + 1
+        order.append((place[cluster], cluster, key))
+    keys = list(dict.fromkeys(key for _, _, key in sorted(order)))[:_MOST_VALUES]
     found = {}
     for k, j in keys:
         column = column_values(views.arrays[k], np.array([j]))[:, 0]

@@ -79,9 +79,11 @@ class Markers:
 
     def followers(self, row: int) -> list[str]:
         """Return the names of the features that say the same as that of a row."""
-        same = (self.cluster == self.cluster[row]) & (self.view == self.view[row])
-        same &= (self.group == self.feature[row]) & (self.feature != self.feature[row])
-        return [self.name(int(other)) for other in np.flatnonzero(same)]
+        first, last = np.searchsorted(self.cluster, [self.cluster[row], self.cluster[row] + 1])
+        own = slice(first, last)
+        same = (self.view[own] == self.view[row]) & (self.group[own] == self.feature[row])
+        same &= self.feature[own] != self.feature[row]
+        return [self.name(int(first + other)) for other in np.flatnonzero(same)]
 
     def name(self, row: int) -> str:
         """Return the name of the feature of a row."""

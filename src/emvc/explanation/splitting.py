@@ -7,7 +7,8 @@ tested against those clusters. Under the hypothesis that a feature of the view h
 views show, the labels are independent of it, and the p-values are those of a rank test, exact up to the normal
 approximation. What is assumed: rows of different samples are independent, and views share nothing but what the samples
 have in common (a batch that shifts two views is, to this test, a finding). What is tested: whether a feature differs
-between the clusters that the *other* views see; a cluster that one view alone shows gets no small p-value.
+between the clusters that the *other* views see; a cluster that one view alone shows gets no small p-value. The number
+of clusters, and nothing else, is taken from the fit to all views.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from emvc.explanation.survival import curve, hazard_ratios
 from emvc.layout import block_edges, cluster_order
 from emvc.report._encode import clean, encode, quantised
 
-_PER_VIEW = 4  # markers of a cluster and view on a card
+_PER_VIEW, _PER_CARD = 4, 12  # markers of a cluster on a card, at most
 _SAMPLES = 5
 _MOST_COLUMNS = 400
 _MOST_LEVELS = 250
@@ -73,9 +73,10 @@ def _markers(explanation: Explanation, cluster: int) -> list[dict[str, Any]]:
     if table is None or explanation.n_clusters < 2:
         return []
     keys = list(explanation.values)
+    number = max(1, min(_PER_VIEW, _PER_CARD // max(len(table.view_names), 1)))
     found = []
     for k, view in enumerate(table.view_names):
-        rows = table.top(cluster, k, _PER_VIEW)
+        rows = table.top(cluster, k, number)
         entries = [
             {
                 "name": clean(table.name(row)),
