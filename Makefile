@@ -7,7 +7,7 @@ PEERS := .venv-peers
 BOARD_DATA ?= $(EMVC_DATA)
 BOARD_DIR ?= emvc-board
 
-.PHONY: demo test test-browser lint examples docs bench peers board board-smoke robustness row-order scaling reproduce clean
+.PHONY: demo test test-browser lint examples docs bench peers board board-smoke robustness row-order invariants scaling reproduce clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -93,6 +93,10 @@ robustness: $(VENV)/installed-test $(PEERS)/installed
 row-order: $(VENV)/installed
 	@test -n "$(EMVC_DATA)" || { echo 'set EMVC_DATA to the folder with the data sets'; exit 1; }
 	$(BIN)/python benchmarks/row_order.py --output docs/images
+
+# What must not change the clusters, on 2,000 small and 200 medium random problems; half an hour on one core.
+invariants: $(VENV)/installed
+	$(BIN)/python benchmarks/invariants.py
 
 scaling: $(VENV)/installed-test
 	$(BIN)/python benchmarks/scaling.py

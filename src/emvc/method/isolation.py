@@ -169,11 +169,12 @@ def _made_up(view: View) -> View:
     low, high = graphs.column_ranges(view)
     ruined = rng.uniform(low, high, shape)
     if not cells.has_gaps(view):
-        others = graphs.take_cells(view, rng.integers(0, n_samples, shape))
+        order = graphs.settled_order(view)
+        others = graphs.take_cells(view, order[rng.integers(0, n_samples, shape)])
         return graphs.like(np.vstack([ruined, others]), view)
     # Rows with the same cells as samples: the fewer there are, the less is known of a distance.
     others = cells.draw(view, rng.random(shape))
-    alike = np.isnan(view[rng.integers(0, n_samples, shape[0])])
+    alike = np.isnan(view[graphs.settled_order(view)[rng.integers(0, n_samples, shape[0])]])
     return np.where(np.vstack([alike, alike]), np.nan, np.vstack([ruined, others]))
 
 
