@@ -12,7 +12,7 @@ FUZZ_SEED ?= 0
 KILLS ?= 60
 LOWEST := .venv-lowest
 
-.PHONY: demo test test-lowest test-browser fuzz kills package lint examples docs bench peers board board-smoke robustness row-order scaling reproduce clean
+.PHONY: demo test test-lowest test-browser fuzz kills package lint examples docs bench peers board board-smoke robustness row-order invariants scaling reproduce clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -106,6 +106,10 @@ robustness: $(VENV)/installed-test $(PEERS)/installed
 row-order: $(VENV)/installed
 	@test -n "$(EMVC_DATA)" || { echo 'set EMVC_DATA to the folder with the data sets'; exit 1; }
 	$(BIN)/python benchmarks/row_order.py --output docs/images
+
+# What must not change the clusters, on 2,000 small and 200 medium random problems; half an hour on one core.
+invariants: $(VENV)/installed
+	$(BIN)/python benchmarks/invariants.py
 
 scaling: $(VENV)/installed-test
 	$(BIN)/python benchmarks/scaling.py

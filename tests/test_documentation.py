@@ -71,7 +71,7 @@ def test_every_constant_of_the_method_is_explained():
     section = (ROOT / "docs" / "method.md").read_text(encoding="utf-8").split("## 9. Constants")[1]
     explained = set(re.findall(r"`(\w+)`", section))
     core = ROOT / "src" / "emvc"
-    singles = ("_array.py", "cluster_count.py", "graphs.py", "prox.py", "spectral.py", "estimators/emvc.py")
+    singles = ("_array.py", "cluster_count.py", "graphs.py", "cells.py", "prox.py", "spectral.py", "estimators/emvc.py")
     paths = [core / name for name in singles]
     paths += [path for folder in ("kernels", "method", "solvers") for path in (core / folder).glob("*.py")]
     number = re.compile(r"^(_?[A-Z][A-Z_]*(?:, _?[A-Z][A-Z_]*)*) = [(\d-]", flags=re.MULTILINE)

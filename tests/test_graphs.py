@@ -242,5 +242,9 @@ def test_one_column_of_another_kind_does_not_rule_a_view(kind, rng):
 def test_columns_that_do_not_rule_are_left_alone(rng):
     words = rng.poisson(0.3, (50, 40)).astype(float)
     assert graphs.fit_scaling(words).factors is None
-    few = rng.poisson(0.3, (50, 3)).astype(float)
+    few = np.hstack([rng.poisson(0.3, (50, 3)), np.zeros((50, 3))])
     assert graphs.fit_scaling(few).factors is None
+    few[:, 0] = 9.0
+    assert 0 < graphs.fit_scaling(few).factors[0] < 1
+    np.testing.assert_array_equal(graphs.fit_scaling(few).factors[1:], 1.0)
+    assert graphs.fit_scaling(np.zeros((50, 3))).factors is None

@@ -83,7 +83,7 @@ def with_value(value, row=2, column=1):
         (
             {"a": X, "b": X.astype("datetime64[D]")},
             TypeError,
-            r"view 'b' holds dates or times\. Turn them into numbers",
+            "view .b. holds dates or times. Turn them",
         ),
         ({"a": X, "b": X.astype("timedelta64[s]")}, TypeError, "view 'b' holds dates"),
         ([X[:, 0], X[:, 1]], ValueError, r"The 2 views have one dimension each.*view\.reshape\(-1, 1\)"),

@@ -148,7 +148,7 @@ def _even_out(view: View) -> FloatArray | None:
     """Return factors of columns that keep each at its `SHARE` of the squared cells, or None if none has more."""
     mean, spread = _column_moments(view)
     squares = mean**2 + spread**2
-    share = max(SHARE, 2.0 / len(squares))
+    share = max(SHARE, 2.0 / max(int(np.count_nonzero(squares)), 1))  # of less than half of them
     ordered = np.sort(squares)[::-1]
     rest = ordered.sum() - np.concatenate(([0.0], np.cumsum(ordered[:-1])))
     free = 1.0 - share * np.arange(len(ordered))  # what so many limited columns leave
@@ -246,6 +246,12 @@ def column_means(view: View) -> FloatArray:
 def column_variances(view: View) -> FloatArray:
     """Return the variance of each column."""
     return _column_moments(view)[1] ** 2
+
+
+def settled_order(view: View) -> IntArray:
+    """Return samples in an order that follows from their cells, whatever their own order is."""
+    weights = np.cos(np.arange(view.shape[1]))
+    return np.argsort(np.asarray(cells.filled(view, column_means(view)) @ weights).ravel(), kind="stable")
 
 
 def take_cells(view: View, samples: IntArray) -> FloatArray:

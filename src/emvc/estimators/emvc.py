@@ -68,10 +68,8 @@ PUBLISHED = {
 FALSE_ALARMS = 0.05
 """What ``screen="auto"`` means."""
 
-MOST_WEIGHT = 1e9
-"""Largest weight of errors: beyond, products with it overflow in single precision, and the optimum does not change."""
-
 _AUTO_WEIGHT = 4.0
+_MOST_WEIGHT = 1e9  # beyond, products with it overflow in single precision, and the optimum does not change
 _MOST_COUNTED = 5000  # of more samples, so many evenly spread ones choose the number of clusters
 _SINGLE_TOL = 1e-4  # gaps this large are far above the rounding of single precision
 
@@ -789,8 +787,8 @@ class EMVC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphOptions):
             check_choice(value, name, ("auto",))
             return auto
         number = check_number(value, name)
-        if number > MOST_WEIGHT:
-            raise ValueError(f"{name}={number:g} is too large; at {MOST_WEIGHT:g} errors rule the objective already.")
+        if number > _MOST_WEIGHT:
+            raise ValueError(f"{name}={number:g} is too large; at {_MOST_WEIGHT:g} errors rule the objective already.")
         return number
 
 

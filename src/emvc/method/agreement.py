@@ -35,6 +35,7 @@ from emvc.spectral import scale_rows
 _MOST_ENUMERATED = 10  # views of which all ways to be right or wrong are summed over
 _LEAST_RATIO = 1e-3
 _ROUNDS = 20  # of the approximation for more views
+_RIDGE = 1e-3  # divides what only sums tell evenly, so that the order of the views does not
 
 Ranks = dict[tuple[int, int], FloatArray]
 """Ranks of the rows that both views of a pair show."""
@@ -199,8 +200,11 @@ def _wrong_shares(comparisons: dict[tuple[int, int], Comparison], n_views: int, 
         row[list(pair)] = 1.0
     pairs = np.array([comparison.share for comparison in comparisons.values()])
     losses, weights = -np.log(1.0 - pairs), np.sqrt((1.0 - pairs) / pairs)  # of which the error is the inverse
-    # Of two views only the sum is known.
-    found = np.full(2, 0.5 * losses.mean()) if n_views == 2 else nnls(rows * weights[:, None], losses * weights)[0]
+    if n_views == 2:  # of which only the sum is known
+        found = np.full(2, 0.5 * losses.mean())
+    else:
+        system = np.vstack([rows * weights[:, None], _RIDGE * np.eye(n_views)])
+        found = nnls(system, np.append(losses * weights, np.zeros(n_views)))[0]
     return np.asarray(np.clip(1.0 - np.exp(-found), 1.0 / n_samples, 1.0 - 1.0 / n_samples))
 
 

@@ -211,9 +211,9 @@ def _made_up(view: View) -> tuple[View, View, View]:
     low, high = graphs.column_ranges(view)
     ruined, standards = rng.uniform(low, high, shape), rng.uniform(low, high, shape)
     if not cells.has_gaps(view):
-        others = graphs.take_cells(view, rng.integers(0, n_samples, shape))
+        others = graphs.take_cells(view, graphs.settled_order(view)[rng.integers(0, n_samples, shape)])
         return graphs.like(standards, view), graphs.like(ruined, view), graphs.like(others, view)
     # Rows with the same cells as samples: the fewer there are, the less is known of a distance.
     others = cells.draw(view, rng.random(shape))
-    alike = np.isnan(view[rng.integers(0, n_samples, shape[0])])
+    alike = np.isnan(view[graphs.settled_order(view)[rng.integers(0, n_samples, shape[0])]])
     return standards, np.where(alike, np.nan, ruined), np.where(alike, np.nan, others)
