@@ -52,6 +52,23 @@ demo: $(VENV)/installed
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest --doctest-modules src tests
 
+# The oldest libraries that pyproject.toml allows, in an environment of their own.
+$(LOWEST)/installed: pyproject.toml
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet uv
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[test]'
+	@touch $@
+
+test-lowest: $(LOWEST)/installed
+	$(LOWEST)/bin/python -m pytest --override-ini filterwarnings=default tests
+
+# What is published: built in an environment of its own, and looked at.
+package: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet build twine
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+
 # Damaged files and models of all formats, read in a process that must neither crash nor hang nor grow.
 fuzz: $(VENV)/installed-test
 	$(BIN)/python tests/fuzzing.py --number $(FUZZ_FILES) --seed $(FUZZ_SEED)
@@ -118,4 +135,4 @@ reproduce: $(VENV)/installed
 	$(BIN)/emvc reproduce --jobs 2 --output emvc-reproduction
 
 clean:
-	rm -rf $(VENV) $(DEMO_DIR) $(BOARD_DIR)/generated $(BOARD_DIR)/smoke build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api docs/gallery docs/tutorials
+	rm -rf $(VENV) $(LOWEST) $(DEMO_DIR) $(BOARD_DIR)/generated $(BOARD_DIR)/smoke build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api docs/gallery docs/tutorials

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import faulthandler
 import gzip
 import json
 import shutil
@@ -223,6 +224,7 @@ def work():
     for line in sys.stdin:
         path = line.rstrip("\n")
         found = {"outcome": "read"}
+        faulthandler.dump_traceback_later(2 * SECONDS)
         try:
             if path.endswith(".emvc"):
                 model = emvc.load(path)
@@ -233,6 +235,7 @@ def work():
                 read_views([path])
         except Exception as error:
             found |= {"outcome": f"{found['outcome']}, refused", "type": type(error).__name__, "message": str(error)}
+        faulthandler.cancel_dump_traceback_later()
         print(json.dumps(found), flush=True)
 
 
@@ -240,9 +243,10 @@ class Reader:
     """The process that reads, seen from outside."""
 
     def __init__(self):
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  (closed with the process)
         self._process = subprocess.Popen(
             [sys.executable, __file__, "--work"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True,
         )  # fmt: skip
         assert self._process.stdout.readline() == "ready\n"
 
@@ -254,7 +258,11 @@ class Reader:
         watch.start()
         line = self._process.stdout.readline()
         watch.cancel()
-        return json.loads(line) if line else {"outcome": f"died with {self._process.wait()}"}
+        if line:
+            return json.loads(line)
+        code = self._process.wait()
+        self._log.seek(0)
+        return {"outcome": f"died with {code}: {self._log.read()[-2000:]}"}
 
     def peak(self):
         """Return the peak memory of the process and of those that it started, in GB."""
@@ -269,6 +277,7 @@ class Reader:
         self._process.stdin.close()
         self._process.wait(timeout=30)
         self._process.stdout.close()
+        self._log.close()
 
 
 def _peak_of(pid):
@@ -373,7 +382,7 @@ def main():
     findings, figures = fuzz(options.number, seed=options.seed, first=options.first, keep=options.keep, report=report)
     print(f"{options.number} files in {time.monotonic() - start:.0f} s: {figures}")
     for name, wrong in findings:
-        print(f"{name}: {wrong[:300]}")
+        print(f"{name}: {wrong}")
     print(f"{len(findings)} findings" + (f", kept in {options.keep}" if findings else ""))
     return bool(findings)
 

@@ -1,5 +1,6 @@
 """The process that reads: a crash, a hang or a flood there is one line here, and it never outlives its parent."""
 
+import json
 import os
 import pickle
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+import zarr
 
 from emvc.files import _apart, read_views
 
@@ -65,6 +67,30 @@ def test_a_hang_ends(file, monkeypatch):
     with pytest.raises(ValueError, match=r"a\.h5 cannot be read: its reader took more than"):
         _apart.read_apart(str(file), When(time.sleep, 60))
     assert time.monotonic() - start < 5
+
+
+class OddError(OSError):
+    """As libraries have them: it can be sent, but not received."""
+
+    def __init__(self, one, other):
+        super().__init__(2, f"{one} {other}", "a.h5")
+
+
+def test_odd_errors_of_libraries_arrive(file):
+    error = _apart.plain_error(OddError("x", "y"), file)
+    assert type(pickle.loads(pickle.dumps(error))) is ValueError
+    assert "a.h5" in str(error)
+
+
+def test_an_answer_that_cannot_be_understood_is_no_reason_to_wait(tmp_path):
+    """The error of the library for a group of no kind could not be received."""
+    zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=3).create_array("x", shape=(4, 2), dtype="f8")
+    description = json.loads((tmp_path / "a.zarr" / "zarr.json").read_text())
+    (tmp_path / "a.zarr" / "zarr.json").write_text(json.dumps(description | {"node_type": "tuple"}))
+    start = time.monotonic()
+    with pytest.raises(ValueError, match=r"a\.zarr"):
+        read_views([f"{tmp_path}/a.zarr"])
+    assert time.monotonic() - start < 10
 
 
 def test_what_libraries_print_is_no_answer(file, capfd):

@@ -144,7 +144,7 @@ def _download(file: RemoteFile, folder: Path, *, progress: bool) -> Path:
     from emvc.datasets._progress import DownloadProgress
 
     path = folder / file.name
-    folder.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     bar: Any = DownloadProgress(file.name) if progress else False
     pooch.get_logger().setLevel("ERROR")
     download = pooch.HTTPDownloader(progressbar=bar, timeout=_TIMEOUT)

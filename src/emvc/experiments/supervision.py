@@ -121,12 +121,12 @@ class _Child:
 
 def _serve(pipe: Any, threads: int) -> None:
     """Run calls until there are none."""
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
     import sklearn.cluster  # noqa: F401  (loads the libraries whose threads are limited)
     from threadpoolctl import threadpool_limits
 
     import emvc.estimators  # noqa: F401
 
-    threading.Thread(target=_end_with_the_parent, daemon=True).start()
     threadpool_limits(threads)
     pipe.send("ready")
     with suppress(EOFError, KeyboardInterrupt):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import math
 import os
 import pickle
 import queue
@@ -29,10 +30,13 @@ KINDS = (".mat", ".h5", ".hdf5", ".h5ad", ".h5mu", ".zarr", ".parquet")
 _SECONDS = 15.0  # for any file
 _SLOWEST = 2e6  # bytes read in a second
 _START = 120.0  # seconds for the process to come up, which loads libraries
+_LAST_WORDS = 5.0  # seconds for a process to end that says nothing any more
 _SLACK = 2**28  # bytes that libraries may need beside the data
+_LEAST_ROOM = 2**30  # bytes for any file, and libraries that are loaded for it
+_GROWTH = 16  # bytes for each that a file claims, while it is read
+_MOST_PACKED = 1032  # times that zlib can shrink anything
 _NUMBER = struct.Struct("<Q")
 _CODE = "from emvc.files._apart import serve; serve()"
-_OWN = ("builtins", "emvc")
 _LONGEST = 300  # characters of a message of a library
 
 _serving = False
@@ -153,9 +157,12 @@ class _Child:
             raise _CrashedError(f"took more than {seconds:.0f} s") from None
         if done:
             return answer
-        if isinstance(answer, MemoryError):
-            raise answer
-        self._process.wait()
+        if not isinstance(answer, EOFError):  # an answer that cannot be understood, or is too large
+            raise answer if isinstance(answer, MemoryError) else _CrashedError(f"sent nonsense ({answer})")
+        try:
+            self._process.wait(_LAST_WORDS)
+        except subprocess.TimeoutExpired:
+            raise _CrashedError("does not answer any more") from None
         code = self._process.returncode
         name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         raise _CrashedError(f"crashed ({name})")
@@ -256,19 +263,30 @@ def _requests(stream: IO[bytes]) -> Iterator[Any]:
 
 def _answer(request: tuple[str, str, Any]) -> Any:
     from emvc.files import _read
-    from emvc.files._gate import check_parquet_sizes
-    from emvc.files._gate_hdf5 import check_hdf5
 
     task, address, options = request
     path = Path(address.partition("::")[0])
+    with _limited(0.0):
+        claimed = _claimed(path, whole=task == "read")
+    if task == "check":
+        return None
+    with _limited(claimed):
+        return _read._read(address, options)
+
+
+def _claimed(path: Path, *, whole: bool) -> float:
+    """Return how many bytes of numbers a file claims to hold, after looking at it."""
+    from emvc.files._gate import check_parquet_sizes, check_zarr
+    from emvc.files._gate_hdf5 import check_hdf5
+
     kind = path.suffix.lower()
-    with _limited():
-        if kind == ".parquet":
-            if task == "read":
-                check_parquet_sizes(path)
-        elif path.is_file() and (kind != ".mat" or _is_hdf5(path)):
-            check_hdf5(path, whole=task == "read")
-        return _read._read(address, options) if task == "read" else None
+    if kind == ".parquet":
+        return check_parquet_sizes(path)
+    if kind == ".zarr":
+        return check_zarr(path, math.inf)
+    if kind != ".mat" or _is_hdf5(path):
+        return check_hdf5(path, whole=whole)
+    return _MOST_PACKED * path.stat().st_size
 
 
 def _is_hdf5(path: Path) -> bool:
@@ -284,10 +302,13 @@ def plain_error(error: Exception, path: Path) -> Exception:
     text = " ".join((str(error) or type(error).__name__).split())
     if isinstance(error, MemoryError):
         return error if path.name in text else MemoryError(f"{path.name} needs more memory than is available.")
-    known = isinstance(error, ValueError | TypeError | ImportError) and type(error).__module__.startswith(_OWN)
+    module = type(error).__module__
+    own, plain = module.startswith("emvc."), module == "builtins"  # others may not survive being sent
+    known = isinstance(error, ValueError | TypeError)
     found = isinstance(error, OSError) and error.filename is not None  # a file that is not there, or no right to it
-    own = type(error).__module__.startswith("emvc.")
-    if own or isinstance(error, ImportError) or ((known or found) and path.name in text and "\n" not in str(error)):
+    if own or (plain and isinstance(error, ImportError)):
+        return error
+    if plain and (known or found) and path.name in text and "\n" not in str(error):
         return error
     # A library may raise anything while it reads a damaged file.
     told = text.replace(str(path), path.name)[:_LONGEST]
@@ -295,8 +316,8 @@ def plain_error(error: Exception, path: Path) -> Exception:
 
 
 @contextlib.contextmanager
-def _limited() -> Iterator[None]:
-    """Give this process no more memory than there is."""
+def _limited(claimed: float) -> Iterator[None]:
+    """Give this process no more memory than there is, nor more than a file explains that claims so many bytes."""
     try:
         import resource
     except ImportError:  # not on every system
@@ -308,7 +329,7 @@ def _limited() -> Iterator[None]:
     if available is None or used is None:
         yield
         return
-    most = used * os.sysconf("SC_PAGE_SIZE") + available + _SLACK
+    most = used * os.sysconf("SC_PAGE_SIZE") + int(min(available + _SLACK, _LEAST_ROOM + _GROWTH * claimed))
     if before[1] != resource.RLIM_INFINITY:
         most = min(most, before[1])
     resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))

@@ -17,7 +17,7 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -201,8 +201,8 @@ def _decoded(footer: bytes) -> Iterator[bytes]:
             yield base64.b64decode(part)
 
 
-def check_parquet_sizes(path: Path) -> None:
-    """Compare the row groups of a Parquet table with the available memory."""
+def check_parquet_sizes(path: Path) -> float:
+    """Compare the row groups of a Parquet table with the available memory; return the bytes that they claim."""
     from pyarrow import parquet
 
     needed = 0.0
@@ -210,15 +210,22 @@ def check_parquet_sizes(path: Path) -> None:
         try:
             metadata = parquet.read_metadata(file)
         except (OSError, ValueError):
-            return  # the reader says what is wrong with it
+            return 0.0  # the reader says what is wrong with it
         groups = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
         needed += max(groups, 8 * metadata.num_rows * metadata.num_columns)
         check_written(file, 8.0 * metadata.num_rows * metadata.num_columns, _FULLEST * file.stat().st_size)
     _compare(path, 2 * needed, _room(whole=True))
+    return needed
 
 
-def _check_zarr(path: Path, room: float) -> None:
-    """Look at the descriptions of all arrays in a store: filters, and sizes against what is stored."""
+def check_zarr(path: Path, room: float) -> float:
+    """Look at the descriptions of all arrays in a store: filters, and sizes against what is stored.
+
+    Returns
+    -------
+    claimed : float
+        Bytes that its arrays take as floats.
+    """
     if path.is_file():
         raise UnsafeFileError(f"{path.name} is a file; unpack it, a Zarr store is a folder.")
     claimed, written, read = 0.0, 0, 0
@@ -237,6 +244,7 @@ def _check_zarr(path: Path, room: float) -> None:
                 claimed += _claims(path, _json(path, file), room)
     check_written(path, claimed, written)
     _compare(path, 2 * claimed, room)
+    return claimed
 
 
 def _check_regular_part(path: Path, file: Path) -> None:
@@ -295,11 +303,11 @@ def _check_codecs(path: Path, value: Any) -> None:
                 _check_codecs(path, codec["configuration"].get(part, []))
 
 
-_KINDS = {
+_KINDS: dict[str, Callable[[Path, float], Any]] = {
     ".npy": _check_npy,
     ".npz": _check_npz,
     ".xlsx": _check_book,
     ".xlsm": _check_book,
     ".parquet": _check_parquet,
-    ".zarr": _check_zarr,
+    ".zarr": check_zarr,
 }

@@ -15,8 +15,8 @@ _MOST_OBJECTS = 100_000
 _DEEPEST = 50
 
 
-def check_hdf5(path: Path, *, whole: bool = True) -> None:
-    """Refuse a file that leads to others, or claims more than fits into memory.
+def check_hdf5(path: Path, *, whole: bool = True) -> float:
+    """Refuse a file that leads to others, or claims more than fits into memory; return the bytes it claims.
 
     Parameters
     ----------
@@ -37,12 +37,13 @@ def check_hdf5(path: Path, *, whole: bool = True) -> None:
     try:
         file = h5py.File(path, "r")
     except OSError:
-        return  # the reader says what is wrong with it
+        return 0.0  # the reader says what is wrong with it
     with file:
         walk = _Walk(path, h5py)
         walk.group(file, 0)
         claimed = walk.claimed + walk.follow_references(file)
     _compare(path, 2 * claimed, _room(whole=whole))
+    return claimed
 
 
 class _Walk:
