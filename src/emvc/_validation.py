@@ -17,9 +17,12 @@ from emvc._containers import feature_names, is_mudata, mudata_views, sample_name
 
 _LARGEST = 1e150  # squares of larger values overflow
 _SMALLEST = 1e-150  # squares of smaller values are rounded to few digits, or to none
+_MOST_WEIGHT = 1e9
 
 TAKE_GAPS = ("EMVC", "NEMO", "SNF", "GMC", "ETLMSC", "RMSC", "AMGL", "CoRegularized", "KernelAddition")
 """Estimators that can do with missing cells: those that see views only through the distances between samples."""
+
+_WITHOUT_CELLS = f"Methods that compare samples can work without it ({', '.join(TAKE_GAPS)}); impute or drop it."
 
 View = Any
 """A checked view: a two-dimensional float64 array or a CSR matrix."""
@@ -113,7 +116,8 @@ def check_views(
         if allow_missing and len(raw) > 1:
             missing[:, k] = _missing_rows(array)
             array = _without_missing(array, missing[:, k], precomputed=precomputed)  # noqa: PLW2901
-        arrays.append(_check_cells(array, name, gaps=allow_gaps and not precomputed))
+        advice = "Every pair of samples needs an affinity." if precomputed else _WITHOUT_CELLS
+        arrays.append(_check_cells(array, name, gaps=allow_gaps and not precomputed, advice=advice))
     _check_presence(missing, names, least_samples)
     _check_same_index([view for _, view in named], names)
     if first < least_samples:
@@ -261,7 +265,7 @@ def _check_somewhere(missing: BoolArray, first: int = 0) -> None:
         raise ValueError(f"sample {first + nowhere[0]}{more} is missing (a row of NaN) in every view. Drop it first.")
 
 
-def _check_cells(array: View, name: str, first: int = 0, *, gaps: bool) -> View:
+def _check_cells(array: View, name: str, first: int = 0, *, gaps: bool, advice: str = _WITHOUT_CELLS) -> View:
     """Reject infinities, values whose squares overflow, and NaN but for ``gaps``, naming the first offender.
 
     Return the view, as an array if cells are missing.
@@ -289,7 +293,6 @@ def _check_cells(array: View, name: str, first: int = 0, *, gaps: bool) -> View:
             "squared. Rescale the view."
         )
     if np.isnan(value):
-        advice = f"Methods that compare samples can work without it ({', '.join(TAKE_GAPS)}); impute or drop it."
         raise ValueError(f"view {name!r}: sample {first + row} contains NaN in column {column}. {advice}")
     raise ValueError(
         f"view {name!r}: sample {first + row} contains infinity (inf) in column {column}. Correct or drop it first."
@@ -376,6 +379,14 @@ def check_number(value: Any, name: str, *, least: float = 0.0, strict: bool = Fa
     number = float(value)
     if not np.isfinite(number) or number < least or (strict and number == least):
         raise ValueError(f"{name} must be finite and {'above' if strict else 'at least'} {least:g}, got {number:g}.")
+    return number
+
+
+def check_weight(value: Any, name: str, *, strict: bool = False) -> float:
+    """Check a weight of an objective, products with which must not overflow, in single precision either."""
+    number = check_number(value, name, strict=strict)
+    if number > _MOST_WEIGHT:
+        raise ValueError(f"{name}={number:g} is too large; at {_MOST_WEIGHT:g} it rules the objective already.")
     return number
 
 
