@@ -172,9 +172,7 @@ def test_methods_that_need_all_cells_say_which_do_not(method, gappy):
 def test_affinities_have_no_gaps():
     affinity = np.ones((30, 30))
     affinity[4, 5] = NAN
-    with pytest.raises(
-        ValueError, match=r"sample 4 contains NaN in column 5\. Every pair of samples needs an affinity"
-    ):
+    with pytest.raises(ValueError, match=r"sample 4 contains NaN in column 5"):
         EMVC(3, affinity="precomputed").fit([affinity, np.ones((30, 30))])
 
 

@@ -22,8 +22,6 @@ _MOST_WEIGHT = 1e9
 TAKE_GAPS = ("EMVC", "NEMO", "SNF", "GMC", "ETLMSC", "RMSC", "AMGL", "CoRegularized", "KernelAddition")
 """Estimators that can do with missing cells: those that see views only through the distances between samples."""
 
-_WITHOUT_CELLS = f"Methods that compare samples can work without it ({', '.join(TAKE_GAPS)}); impute or drop it."
-
 View = Any
 """A checked view: a two-dimensional float64 array or a CSR matrix."""
 
@@ -116,8 +114,7 @@ def check_views(
         if allow_missing and len(raw) > 1:
             missing[:, k] = _missing_rows(array)
             array = _without_missing(array, missing[:, k], precomputed=precomputed)  # noqa: PLW2901
-        advice = "Every pair of samples needs an affinity." if precomputed else _WITHOUT_CELLS
-        arrays.append(_check_cells(array, name, gaps=allow_gaps and not precomputed, advice=advice))
+        arrays.append(_check_cells(array, name, gaps=allow_gaps and not precomputed))
     _check_presence(missing, names, least_samples)
     _check_same_index([view for _, view in named], names)
     if first < least_samples:
@@ -265,7 +262,7 @@ def _check_somewhere(missing: BoolArray, first: int = 0) -> None:
         raise ValueError(f"sample {first + nowhere[0]}{more} is missing (a row of NaN) in every view. Drop it first.")
 
 
-def _check_cells(array: View, name: str, first: int = 0, *, gaps: bool, advice: str = _WITHOUT_CELLS) -> View:
+def _check_cells(array: View, name: str, first: int = 0, *, gaps: bool) -> View:
     """Reject infinities, values whose squares overflow, and NaN but for ``gaps``, naming the first offender.
 
     Return the view, as an array if cells are missing.
@@ -293,6 +290,7 @@ def _check_cells(array: View, name: str, first: int = 0, *, gaps: bool, advice: 
             "squared. Rescale the view."
         )
     if np.isnan(value):
+        advice = f"Methods that compare samples can work without it ({', '.join(TAKE_GAPS)}); impute or drop it."
         raise ValueError(f"view {name!r}: sample {first + row} contains NaN in column {column}. {advice}")
     raise ValueError(
         f"view {name!r}: sample {first + row} contains infinity (inf) in column {column}. Correct or drop it first."
