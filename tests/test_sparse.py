@@ -15,7 +15,9 @@ FORMATS = ["csr", "csc", "bsr", "coo", "dia", "lil", "dok"]
 
 def with_parts(kind, **parts):
     """Return a matrix of 4 x 6 whose parts were changed after it was made."""
-    matrix = scipy.sparse.random_array((4, 6), density=0.4, rng=np.random.default_rng(0)).asformat(kind)
+    rng = np.random.default_rng(0)
+    dense = rng.random((4, 6)) * (rng.random((4, 6)) < 0.4)
+    matrix = scipy.sparse.coo_array(dense).asformat(kind)
     for name, value in parts.items():
         setattr(matrix, name, value)
     return matrix
