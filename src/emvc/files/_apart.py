@@ -28,7 +28,7 @@ from emvc._memory import available_memory
 KINDS = (".mat", ".h5", ".hdf5", ".h5ad", ".h5mu", ".zarr", ".parquet")
 """Formats that are read in this way."""
 
-_SECONDS = 15.0  # for any file
+_SECONDS = 10.0  # for any file
 _SLOWEST = 5e5  # bytes read in a second
 _START = 120.0  # seconds for the process to come up, and for a library to be loaded
 _LIBRARIES = {
