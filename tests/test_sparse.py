@@ -84,6 +84,13 @@ def test_sound_matrices_become_the_same_rows(kind):
     assert check_sparse(empty, "a view").nnz == 0
 
 
+@pytest.mark.parametrize("kind", ["coo", "dia", "csc"])
+def test_shapes_that_would_take_forever_are_refused(kind):
+    matrix = scipy.sparse.coo_array(([1.0], ([0], [0])), shape=(2**31, 2)).asformat(kind)
+    with pytest.raises(ValueError, match="a view is a sparse matrix that claims 2147483648 rows"):
+        check_sparse(matrix, "a view")
+
+
 def test_vectors_are_refused():
     with pytest.raises(ValueError, match="1 dimensions instead of two"):
         check_sparse(scipy.sparse.coo_array(np.ones(3)), "a view")
