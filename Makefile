@@ -52,7 +52,7 @@ demo: $(VENV)/installed
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest --doctest-modules src tests
 
-# The oldest libraries that pyproject.toml allows, in an environment of their own.
+# The oldest libraries that pyproject.toml allows, in an environment of their own, with a cache of their own.
 $(LOWEST)/installed: pyproject.toml
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet uv
@@ -60,7 +60,7 @@ $(LOWEST)/installed: pyproject.toml
 	@touch $@
 
 test-lowest: $(LOWEST)/installed
-	$(LOWEST)/bin/python -m pytest --override-ini filterwarnings=default tests
+	NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/numba $(LOWEST)/bin/python -m pytest --override-ini filterwarnings=default tests
 
 # What is published: built in an environment of its own, and looked at.
 package: $(VENV)/installed

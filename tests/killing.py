@@ -239,6 +239,10 @@ def members_of(group):
     return [int(pid) for pid, session, status in rows if session == str(group) and status[0] not in "ZX"]
 
 
+def _command_of(pid):
+    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:200]
+
+
 def kill(number, *, names=tuple(TASKS), seed=0, report=print):
     """Start and end runs; return how often the earlier, the new and part of the result was there.
 
@@ -266,7 +270,7 @@ def kill(number, *, names=tuple(TASKS), seed=0, report=print):
             ended = time.monotonic()
             while (left := members_of(process.pid)) and time.monotonic() < ended + WORKERS_END:
                 time.sleep(0.1)
-            assert not left, f"{name}: workers outlive their parent"
+            assert not left, f"{name}, {sent.name}: {[_command_of(pid) for pid in left]} outlive their parent"
             state = task.state()
             whole = task.whole(state, versions)
             assert whole, f"{name}, {sent.name}: {sorted(state)} is neither of both results"

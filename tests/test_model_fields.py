@@ -86,6 +86,7 @@ FORGED = [
     ({"training__names": ("a", "b")}, r"field _training\.names must be those of the views"),
     ({"n_init": -5}, "field n_init must be at least 1"),
     ({"n_jobs": -(10**9)}, "field n_jobs must be at least -1"),
+    ({"solver": np.ones(3)}, "field solver must be a name or a number, not of type ndarray"),
     ({"outliers": "all"}, "field outliers must be one of"),
 ]
 

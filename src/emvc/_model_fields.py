@@ -286,6 +286,12 @@ RULES: dict[str, Rule] = {
 
 _AUTO = _one_of("auto")
 
+
+def _option(value: Any, _: Sizes) -> str:
+    known = value is None or isinstance(value, bool | int | float | str) or type(value).__name__ in ("ADMM", "ALM")
+    return "" if known else f"must be a name or a number, not of type {type(value).__name__}"
+
+
 PARAMETERS: dict[str, Rule] = {
     "n_clusters": _either(_whole(1), _AUTO),
     "n_neighbors": _either(_whole(1), _AUTO, _one_of(None)),
@@ -295,6 +301,7 @@ PARAMETERS: dict[str, Rule] = {
     "verbose": _either(_whole(0), _one_of(True, False)),
     **dict.fromkeys(("beta", "lam", "screen"), _either(_number, _AUTO, _one_of(True, False, None))),
     "tol": _number,
+    **dict.fromkeys(("solver", "scale", "affinity", "dtype", "joint_view", "random_state"), _option),
     "embedding": _either(_one_of("diffusion", "unit-rows", "plain"), _one_of(None)),
     "outliers": _one_of("assign", "label"),
     "memory": _one_of(None),

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+_MOST_ROWS = 2**28  # of which even empty ones take gigabytes and minutes
+
 
 def check_sparse(matrix: Any, owner: str) -> Any:
     """Return a sparse matrix as CSR after checking that all of its positions lie inside.
@@ -41,6 +43,8 @@ def check_sparse(matrix: Any, owner: str) -> Any:
     """
     if len(matrix.shape) != 2:
         raise ValueError(f"{owner} is a sparse array of {len(matrix.shape)} dimensions instead of two.")
+    if max(matrix.shape) > _MOST_ROWS:
+        raise ValueError(f"{owner} is a sparse matrix that claims {max(matrix.shape)} rows or columns.")
     if matrix.format == "dok":
         matrix = matrix.tocoo()
     problem = _CHECKS[matrix.format](matrix)

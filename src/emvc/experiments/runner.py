@@ -24,8 +24,9 @@ from typing import Any, Protocol
 import joblib
 from joblib import Parallel, delayed, effective_n_jobs
 
+from emvc._parent import Watch, watched
 from emvc._version import __version__
-from emvc.experiments.supervision import Limits, Supervisors, end_with
+from emvc.experiments.supervision import Limits, Supervisors
 from emvc.metrics import METRICS
 
 _COLUMNS = {
@@ -231,8 +232,7 @@ def _is_final(record: Record, limits: Limits | None) -> bool:
     return bool(record["outcome"] == DONE)
 
 
-def _run_group(cells: Sequence[Runnable], parent: int) -> list[Record]:
-    end_with(parent)
+def _run_group(cells: Sequence[Runnable]) -> list[Record]:
     memory = _Latest()
     return [run_cell(cell, memory) for cell in cells]
 
@@ -270,7 +270,7 @@ def _compute(cells: list[Runnable], n_jobs: int | None, limits: Limits | None) -
                 Parallel(n_jobs=n_jobs, backend="threading", return_as="generator_unordered", batch_size=1)(work)
             )
         return
-    work = [delayed(_run_group)(group, os.getpid()) for group in groups]
+    work = [delayed(watched)(Watch(), _run_group, group) for group in groups]
     try:
         results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(work)
     except ValueError:  # a backend that cannot stream: hand out small batches instead

@@ -9,13 +9,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import queue
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
+
+from emvc._parent import Watch, watched
 
 _LOOK_EVERY = 0.2  # seconds between two looks at the memory of a process
 _BYTES_PER_MB = 1e6
@@ -85,7 +86,8 @@ class _Child:
     def __init__(self, threads: int) -> None:
         context = multiprocessing.get_context("spawn")  # a fork would inherit the threads of BLAS in an unknown state
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, threads), daemon=True)
+        arguments = (Watch(), _serve, theirs, threads)
+        self._process = context.Process(target=watched, args=arguments, daemon=True)
         self._process.start()
         theirs.close()
         self._pipe.recv()  # ready: imports do not count
@@ -121,7 +123,6 @@ class _Child:
 
 def _serve(pipe: Any, threads: int) -> None:
     """Run calls until there are none."""
-    threading.Thread(target=_end_with_the_parent, daemon=True).start()
     import sklearn.cluster  # noqa: F401  (loads the libraries whose threads are limited)
     from threadpoolctl import threadpool_limits
 
@@ -133,31 +134,6 @@ def _serve(pipe: Any, threads: int) -> None:
         while True:
             function, argument = pipe.recv()
             pipe.send(function(argument))
-
-
-def _end_with_the_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
-
-
-_watching = False
-
-
-def end_with(parent: int) -> None:
-    """Have this process end soon after the one that started it, if that is the process ``parent``."""
-    global _watching  # noqa: PLW0603
-    if _watching or os.getppid() != parent:
-        return
-    _watching = True
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def _memory_of(pid: int | None) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import importlib
 import math
 import os
 import pickle
@@ -27,9 +28,17 @@ from emvc._memory import available_memory
 KINDS = (".mat", ".h5", ".hdf5", ".h5ad", ".h5mu", ".zarr", ".parquet")
 """Formats that are read in this way."""
 
-_SECONDS = 15.0  # for any file
-_SLOWEST = 2e6  # bytes read in a second
-_START = 120.0  # seconds for the process to come up, which loads libraries
+_SECONDS = 10.0  # for any file
+_SLOWEST = 5e5  # bytes read in a second
+_START = 120.0  # seconds for the process to come up, and for a library to be loaded
+_LIBRARIES = {
+    ".mat": "scipy.io",
+    **dict.fromkeys((".h5", ".hdf5"), "h5py"),
+    ".h5ad": "anndata",
+    ".h5mu": "mudata",
+    ".zarr": "zarr",
+    ".parquet": "pyarrow.parquet",
+}
 _LAST_WORDS = 5.0  # seconds for a process to end that says nothing any more
 _SLACK = 2**28  # bytes that libraries may need beside the data
 _LEAST_ROOM = 2**30  # bytes for any file, and libraries that are loaded for it
@@ -99,6 +108,10 @@ def _size(path: Path) -> int:
     return 0
 
 
+def _kind(address: str) -> str:
+    return Path(address.partition("::")[0]).suffix.lower()
+
+
 class _CrashedError(Exception):
     """The process is gone, or has to go."""
 
@@ -129,15 +142,17 @@ class _Child:
 
     def ask(self, request: Any, seconds: float) -> tuple[bool, Any]:
         assert self._process.stdin is not None
-        text = pickle.dumps(request)
         try:
-            self._process.stdin.write(_NUMBER.pack(len(text)) + text)
-            self._process.stdin.flush()
+            for part, limit in ((_kind(request[1]), _START), (request, seconds)):
+                text = pickle.dumps(part)
+                self._process.stdin.write(_NUMBER.pack(len(text)) + text)
+                self._process.stdin.flush()
+                answer = self._wait(limit)
         except OSError:
             raise _CrashedError("is gone") from None
-        answer: tuple[bool, Any] = self._wait(seconds)
         self.served += 1
-        return answer
+        done, found = answer
+        return bool(done), found
 
     def _wait(self, seconds: float) -> Any:
         """Return the next answer; it is read by a thread, so that Ctrl-C works and time can be limited."""
@@ -248,6 +263,11 @@ def serve() -> None:
 
     _send(answers, "ready")
     for request in _requests(sys.stdin.buffer):
+        if isinstance(request, str):  # a format, whose library takes time that is not the file's
+            with contextlib.suppress(ImportError):
+                importlib.import_module(_LIBRARIES[request])
+            _send(answers, "loaded")
+            continue
         try:
             answer = (True, _answer(request))
         except Exception as error:

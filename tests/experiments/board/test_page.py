@@ -100,7 +100,7 @@ def test_page_is_self_contained_and_in_order(files):
     tags = {tag for tag, _ in page.tags}
     assert tags.isdisjoint({"script", "link", "iframe", "object"})
     policy = next(attrs["content"] for tag, attrs in page.tags if attrs.get("http-equiv") == "Content-Security-Policy")
-    assert policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    assert policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'"
     links = [attrs[name] for _, attrs in page.tags for name in ("src", "href") if name in attrs]
     assert all(link.startswith(("#", "data:image/svg+xml;base64,")) for link in links)
     anchors = {attrs.get("id") for _, attrs in page.tags}

@@ -22,7 +22,7 @@ from emvc.experiments.board.scores import METRICS, condition_order, score
 from emvc.experiments.board.sections import make_sections
 from emvc.experiments.runner import Record
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'"
 _KEY = ("dataset", "error", "oracle", "method", "seed")
 _MEASURED = ("seconds", "peak_memory", "flagged", "rank", "gap")
 
