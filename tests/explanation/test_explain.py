@@ -71,6 +71,12 @@ def test_names_of_features_and_samples_come_from_frames():
     assert found.markers.feature.str.match("(gene|protein|sound)[0-9]+").all()
     assert sorted(found.names()) == ["x", "y", "z"]
     assert found.agreement.ari.tolist() == [1.0]
+    assert not found.notes
+    used = pd.concat([clinic, frames["gene"][["gene7", "gene8"]]], axis=1)
+    assert emvc.explain(model, frames, used).notes == [
+        "Annotations 'gene7', 'gene8' are also in view 'gene', which the clusters were made of: an association is no "
+        "evidence."
+    ]
 
 
 def test_rows_in_another_order_are_found_by_name():
