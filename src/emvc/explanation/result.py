@@ -218,8 +218,8 @@ NOT_SEEN = (
     "No feature differs between the clusters that the other views find: nothing here speaks for clusters beyond noise."
 )
 NOT_SPLIT = (
-    "The features were used to find the clusters, so p-values of markers are too small: read the effects. "
-    "split=True gives valid ones."
+    "The features were used to find the clusters, so p-values of markers are too small: read the effects. With two "
+    "views or more, split=True (--split on the command line) gives valid ones."
 )
 
 
