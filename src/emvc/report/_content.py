@@ -161,7 +161,7 @@ def _suspicious_entries(
 ) -> list[tuple[int, int, float, bool, str]]:
     """Return (sample, view, error, condemned, reason), worst first.
 
-    In a view that is unreliable as a whole every sample is suspicious: only the condemned ones are named.
+    In a view that is unreliable as a whole every sample is suspicious: only those left out are named.
     """
     if errors is None:
         return []
@@ -169,7 +169,7 @@ def _suspicious_entries(
     found: list[tuple[int, int, float, bool, str]]
     if hasattr(model, "error_report"):
         found = [
-            (int(e.sample), position[str(e.view)], float(e.error), bool(e.condemned), str(e.reason))
+            (int(e.sample), position[str(e.view)], float(e.error), bool(e.left_out), str(e.reason))
             for e in model.error_report(errors.size).samples
         ]
     else:
