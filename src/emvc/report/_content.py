@@ -151,7 +151,7 @@ def _views(model: Any, errors: FloatArray | None, outliers: BoolArray) -> list[d
         if errors is not None:
             view["condemned"] = int(outliers[:, k].sum())
             view["missing"] = int(np.isnan(errors[:, k]).sum())
-        view["unreliable"] = bool(view.get("reliability", 1.0) < UNRELIABLE)
+        view["unreliable"] = bool(view.get("reliability", 1.0) < UNRELIABLE) and len(np.unique(model.labels_)) > 1
         views.append(view)
     return views
 
@@ -336,7 +336,8 @@ def _arrays(
     if embedding is not None:
         # Samples that no view can be believed about have no place of their own among the clusters.
         points = plane_layout(np.asarray(embedding), np.where(level == 3, -1, labels))
-        data["points"] = encode(np.rint(65535 * points[shown]), "<u2")
+        if np.ptp(points) > 0:  # the samples of a single cluster may all have one place
+            data["points"] = encode(np.rint(65535 * points[shown]), "<u2")
     if errors is not None:
         data["errors"] = encode(quantised(errors[shown]), "<u1")
         # In an unreliable view all samples are alike: it says nothing about which of them is worst.
