@@ -42,13 +42,13 @@ assert model.outliers_[:6, 0].all()
 assert set(np.argsort(model.sample_errors_[:, 1])[-2:]) == {100, 101}
 
 # %%
-# The same as a picture: one dot per sample and view, crosses for what was flagged.
+# The same as a picture: one dot per sample and view, crosses for what was left out.
 
 figure, axes = plt.subplots(3, 1, figsize=(8, 4.5), layout="constrained", sharex=True, sharey=True)
 for k, ax in enumerate(axes):
-    errors, condemned = model.sample_errors_[:, k], model.outliers_[:, k]
-    ax.plot(np.flatnonzero(~condemned), errors[~condemned], ".", ms=4)
-    ax.plot(np.flatnonzero(condemned), errors[condemned], "x", color="C3")
+    errors, left_out = model.sample_errors_[:, k], model.outliers_[:, k]
+    ax.plot(np.flatnonzero(~left_out), errors[~left_out], ".", ms=4)
+    ax.plot(np.flatnonzero(left_out), errors[left_out], "x", color="C3")
     ax.set_ylabel(model.view_names_[k])
 axes[2].axvspan(200, 239, color="0.9", label="missing")
 axes[2].legend(loc="upper left", frameon=False)

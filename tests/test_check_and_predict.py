@@ -297,6 +297,7 @@ def test_predict_names_what_does_not_fit(capsys, model, tables, tmp_path):
         ([model, f"gene={tmp_path / 'renamed.csv'}"], "column 'gene2' is missing"),
         ([tmp_path / "k.emvc", tmp_path / "gene.csv"], "is a KernelAddition, which cannot place new samples"),
         ([tmp_path / "gene.csv", tmp_path / "gene.csv"], "is not a model file"),
+        ([tmp_path / "none", tmp_path / "gene.csv"], "none does not exist"),
     ):
         code, shown = run(capsys, "predict", *arguments, "-o", tmp_path / "new.csv")
         assert code == 1

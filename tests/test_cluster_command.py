@@ -146,7 +146,8 @@ def test_report_of_a_saved_model(capsys, tmp_path, blobs):
     for arguments, message in (
         ([tmp_path / "k.emvc"], "is a KernelAddition; there are reports about EMVC only"),
         ([tmp_path / "r.html"], "is not a model file, or is damaged"),
-        ([tmp_path / "none"], "No such file"),
+        ([tmp_path / "none"], "none does not exist."),
+        ([tmp_path], "is a folder without a model.emvc: it is no result of 'emvc cluster'."),
         ([tmp_path / "m.emvc", "-o", tmp_path], "is a folder"),
     ):
         code, shown = run(capsys, "report", *arguments)
@@ -159,6 +160,9 @@ def test_a_report_goes_beside_its_model(capsys, tmp_path, blobs):
     emvc.EMVC(3, random_state=0, n_jobs=1).fit(blobs[0]).save(tmp_path / "m.emvc")
     assert run(capsys, "report", tmp_path / "m.emvc")[0] == 0
     assert (tmp_path / "m.html").read_text() == "a report"
+    (tmp_path / "m.emvc").rename(tmp_path / "model.emvc")
+    assert run(capsys, "report", tmp_path)[0] == 0
+    assert (tmp_path / "model.html").read_text() == "a report"
 
 
 def test_json_and_quiet(capsys, files, tmp_path):

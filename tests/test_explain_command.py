@@ -122,6 +122,14 @@ def test_two_results_are_compared(folder):
     assert "15 of 45 samples moved" in page
     assert "“one”" in page
     assert "“other”" in page
+    for models in (["one", "other"], ["other"]):  # what they leave beside the model is no reason to refuse --force
+        told = run.invoke(app, ["report", *(str(folder / name) for name in models)])
+        assert told.exit_code == 0, told.output
+    assert {path.name for path in (folder / "other").glob("*.html")} == {"comparison.html", "model.html", "report.html"}
+    options = ["-k", "2", "-o", str(folder / "other"), "--no-assess", "-q", "--force"]
+    told = run.invoke(app, ["cluster", *views, *options])
+    assert told.exit_code == 0, told.output
+    assert {path.name for path in (folder / "other").glob("*.html")} == {"report.html"}
 
 
 @pytest.mark.parametrize(

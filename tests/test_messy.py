@@ -28,7 +28,7 @@ SAID = {
     "latin1_names": "Latin-1 (Windows) text",
     "workbooks_with_notes": "sheet 'data' (also in it: 'read me'; FILE.xlsx::SHEET chooses), header in row 3",
     "parquet_with_an_index": "Parquet table; sample ids from column 'id'",
-    "one_table_transposed": "lipid: features x samples in the file, transposed as asked for",
+    "one_table_transposed": "lipid: features x samples in the file, so it is transposed",
     "comments_and_titles": "header in line 3, 2 lines above the table left out",
     "other_order_other_samples_other_id_columns": "sample ids from column 'Pseudonym'",
     "quotes_and_mixed_separators": "separated by bars",

@@ -296,6 +296,31 @@ def test_summary_says_what_was_found(model):
     assert re.search(r"The solution is certified: no other can lower the objective by more than 0\.\d\d%\.", text)
 
 
+def test_views_with_one_reliability_are_not_said_to_agree():
+    fitted = EMVC(3, random_state=0).fit([np.random.default_rng(k).standard_normal((60, 5)) for k in range(2)])
+    assert np.ptp(fitted.reliability_) == 0
+    text = " ".join(summary_sentences(report.describe(fitted)))
+    assert f"Reliability of each view: {fitted.reliability_[0]:.2f} (0 is chance" in text
+    assert "agree:" not in text
+
+
+def test_one_cluster_has_neither_map_nor_unreliable_views():
+    noise = [np.random.default_rng(k).standard_normal((60, 5)) for k in range(2)]
+    fitted = EMVC("auto", random_state=0).fit(noise)
+    assert fitted.n_clusters_ == 1
+    content = report.describe(fitted)
+    assert "points" not in content["data"]
+    assert not any(view["unreliable"] for view in content["views"])
+    assert "Reliability" not in " ".join(summary_sentences(content))
+    assert 'id="embedding"' not in report.render_report(fitted)
+
+
+def test_a_row_problem_has_no_curve(model):
+    text = report.render_report(model)
+    assert "Every row was solved by itself, so there is no curve to draw." in text
+    assert "after 1 iterations" not in text
+
+
 def test_unfinished_solution_is_not_called_certified(blobs):
     fitted = EMVC.paper(3, 0.1, 0.1, random_state=0).fit(blobs[0])
     fitted.duality_gap_, fitted.status_ = 0.37, "reached max_iter"

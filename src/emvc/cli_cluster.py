@@ -29,6 +29,7 @@ from emvc.cli_options import (
     SafeCsv,
     Transpose,
     guarded,
+    model_file,
     reading,
 )
 
@@ -37,6 +38,8 @@ err = Console(stderr=True)
 
 FILES = ("labels.csv", "report.html", "model.emvc", *cli_explain.FILES)
 """What `emvc cluster` writes."""
+
+_LATER = ("model.html", "comparison.html")  # what `emvc report` adds unless told another place
 
 _MOST_ASSESSED = 3000  # samples; more are assessed if asked for
 _ONE_HOT = "--one-hot has no effect any more: columns of text are recognised and encoded by themselves."
@@ -181,7 +184,7 @@ def cluster(
     if landmarks is not None:
         options["n_landmarks"] = landmarks
     started = time.perf_counter()
-    with guarded(debug=debug), new_results(output, FILES, force=force) as folder:
+    with guarded(debug=debug), new_results(output, (*FILES, *_LATER), force=force) as folder:
         from emvc.estimators._base import limit_threads
         from emvc.files import column_notes, read_views
         from emvc.method.landmarks import rows_per_block
@@ -366,8 +369,8 @@ def _summarize(
         "cluster_sizes": [int((model.labels_ == c).sum()) for c in range(model.n_clusters_)],
         "n_outliers": int((model.labels_ < 0).sum()),
         "views": [
-            {"name": name, "error": float(error), "weight": float(weight), "condemned": int(condemned)}
-            for name, error, weight, condemned in model.error_report(0).views
+            {"name": name, "reliability": 1 - float(error), "weight": float(weight), "left_out": int(left_out)}
+            for name, error, weight, left_out in model.error_report(0).views
         ],
         "status": model.status_,
         "duality_gap": float(model.duality_gap_),
@@ -386,10 +389,11 @@ def _print_summary(summary: dict[str, Any]) -> None:
         told = Text(f"{finding['severity']}: {finding['text']}", style=style)
         out.print(told.append(f" {finding['advice']}", style="not bold"), soft_wrap=True)
     table = Table()
-    for column in ("view", "error", "weight", "condemned"):
+    for column in ("view", "reliability", "weight", "left out"):
         table.add_column(column, justify="left" if column == "view" else "right")
     for view in summary["views"]:
-        table.add_row(escape(view["name"]), f"{view['error']:.2f}", f"{view['weight']:.2f}", str(view["condemned"]))
+        numbers = (f"{view['reliability']:.2f}", f"{view['weight']:.2f}", str(view["left_out"]))
+        table.add_row(escape(view["name"]), *numbers)
     out.print(table)
     for line in summary["explanation"]:
         out.print(Text(line), soft_wrap=True)
@@ -399,7 +403,7 @@ def _print_summary(summary: dict[str, Any]) -> None:
 
 
 def write_report(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that 'emvc cluster' has written.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model of 'emvc cluster', or its folder.")],
     other: Annotated[
         Path | None, typer.Argument(metavar="[OTHER]", help="Another model: compare the two, see who moved.")
     ] = None,
@@ -417,6 +421,7 @@ def write_report(
             path = cli_explain.write_comparison(model, other, output)
             out.print(Text(f"Comparison: {path}"), soft_wrap=True)
             return
+        model = model_file(model)
         fitted = load(model)
         if not hasattr(fitted, "sample_errors_"):
             raise ValueError(f"{model} is a {type(fitted).__name__}; there are reports about EMVC only.")

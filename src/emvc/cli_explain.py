@@ -6,6 +6,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from emvc.cli_options import model_file
+
 FILES = ("markers.csv", "annotations.csv", "methods.txt")
 """What is written beside labels, report and model; annotations.csv only if there are annotations."""
 
@@ -87,7 +89,7 @@ def write_comparison(first: Path, second: Path, output: Path | None) -> Path:
     from emvc import report
     from emvc.persistence import load
 
-    paths = [path / "model.emvc" if path.is_dir() else path for path in (first, second)]
+    paths = [model_file(path) for path in (first, second)]
     # Folders tell runs apart, whose files have the same name.
     names = [str(path.parent.name if paths[0].name == paths[1].name else path.name) for path in paths]
     models = [load(path) for path in paths]

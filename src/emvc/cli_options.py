@@ -39,6 +39,17 @@ def guarded(*, debug: bool) -> Iterator[None]:
         raise typer.Exit(1) from None
 
 
+def model_file(path: Path) -> Path:
+    """Return the file of a model that is given as such, or as the folder of a result."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist.")
+    if not path.is_dir():
+        return path
+    if not (path / "model.emvc").exists():
+        raise FileNotFoundError(f"{path} is a folder without a model.emvc: it is no result of 'emvc cluster'.")
+    return path / "model.emvc"
+
+
 def _check_match(value: str) -> str:
     if value not in ("exact", "loose"):
         raise typer.BadParameter(f"{value!r} is neither 'exact' nor 'loose'.")

@@ -12,7 +12,19 @@ from rich.text import Text
 
 from emvc._output import write_file
 from emvc._terminal import Console, csv_bytes
-from emvc.cli_options import ConfigFile, Debug, Files, Header, IdColumn, MatchIds, SafeCsv, Transpose, guarded, reading
+from emvc.cli_options import (
+    ConfigFile,
+    Debug,
+    Files,
+    Header,
+    IdColumn,
+    MatchIds,
+    SafeCsv,
+    Transpose,
+    guarded,
+    model_file,
+    reading,
+)
 
 out = Console()
 
@@ -23,7 +35,7 @@ def register(app: typer.Typer) -> None:
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that 'emvc cluster' has written.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model of 'emvc cluster', or its folder.")],
     views: Files,
     output: Annotated[Path, typer.Option("--output", "-o", help="The table to write.")] = Path("labels.csv"),
     config: ConfigFile = None,
@@ -47,7 +59,7 @@ def predict(
 
         if output.exists() and not force:
             raise FileExistsError(f"{output} exists; choose another name, or --force to replace it.")
-        fitted = load(model)
+        fitted = load(model_file(model))
         if not hasattr(fitted, "predict"):
             raise ValueError(f"{model} is a {type(fitted).__name__}, which cannot place new samples.")
         how = reading(config, views, id_column=id_column, header=header, transpose=transpose, match_ids=match_ids)

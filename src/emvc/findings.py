@@ -106,7 +106,7 @@ def _about_views(model: Any, reliability: FloatArray) -> list[Finding]:
     low = np.flatnonzero(reliability < UNRELIABLE)
     if len(low) == len(names):
         text = "No view finds the clusters of another one better than chance would."
-        advice = "Check that row i is the same sample in every view; otherwise the views have nothing in common."
+        advice = "Check that the same row, or id, is the same sample in every view; if so, they have nothing in common."
         return [Finding("warning", "wrong join", text, advice)]
     advice = "Check it, or leave it out: the clusters rest on the others."
     return [
@@ -149,8 +149,9 @@ def _about_clusters(model: Any, assessment: Any) -> list[Finding]:
         if len(low):
             which = f"Cluster {low[0]} is" if len(low) == 1 else f"{len(low)} of {number} clusters are"
             worst = low[np.argmin(stability[low])]
+            changed = "it" if len(low) == 1 else "them"
             text = (
-                f"{which} unstable: left out samples change {'it' if len(low) == 1 else 'them'} beyond recognition "
+                f"{which} unstable: fits to parts of the samples change {changed} beyond recognition "
                 f"(stability {stability[worst]:.2f} of cluster {worst})."
             )
             advice = "Try fewer clusters, or read unstable ones together with their neighbours."
@@ -173,6 +174,6 @@ def _about_samples(model: Any) -> list[Finding]:
         if len(rows):
             many = "1 sample is" if len(rows) == 1 else f"{len(rows):,} samples are"
             text = f"{many} probably wrong in view “{name}”."
-            advice = "Other views place such samples where these show them; look at the list of errors."
+            advice = "Other views place such samples where these show them; look at their errors."
             found.append(Finding("note", "damaged samples", text, advice, [int(i) for i in rows]))
     return found

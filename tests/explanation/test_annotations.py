@@ -44,6 +44,18 @@ def test_levels_are_in_natural_order_and_gaps_have_none():
     assert found.values.tolist() == [1, 0, -1, 0, 1, -1]
 
 
+def test_text_is_read_as_it_is_in_views():
+    weight = [f"{60 + i},{i % 10}" for i in range(12)]
+    dates = [f"{i:02d}.03.2024" for i in range(11, 23)]
+    found, notes = read_annotations({"weight": weight, "admitted": dates, "name": list("abcdefghijkl")}, 12, None)
+    assert [(column.name, column.kind) for column in found] == [("weight", "number"), ("admitted", "number")]
+    assert found[0].values[:2].tolist() == [60.0, 61.1]
+    assert np.diff(found[1].values).tolist() == [1.0] * 11
+    assert notes[0] == "Annotation 'weight' is text and was read as numbers with a decimal comma."
+    (kept,), _ = read_annotations({"weight": weight}, 12, None, kinds={"weight": "category"})
+    assert len(kept.levels) == 12
+
+
 def test_identifiers_and_constants_are_left_out_with_a_note():
     found, notes = read_annotations({"id": [f"p{i}" for i in range(9)], "site": ["x"] * 9}, 9, None)
     assert not found

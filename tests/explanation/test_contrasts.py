@@ -68,6 +68,14 @@ def test_difference_is_that_of_the_means_in_deviations_within_the_groups(data):
             assert found.difference[j, c] == pytest.approx((inside.mean() - outside.mean()) / np.sqrt(spread))
 
 
+def test_groups_without_spread_are_infinitely_far_apart():
+    labels = np.array([0] * 7 + [1] * 4)
+    rows = np.array([[1 / 3, 0.1 + 1e-6 * i] for i in range(11)])
+    rows[labels == 1, 0] = 0.7
+    assert contrast(rows, labels, 2).difference[0].tolist() == [-np.inf, np.inf]
+    assert np.isfinite(contrast(rows, labels, 2).difference[1]).all()
+
+
 def test_blocks_do_not_change_anything(data, monkeypatch):
     whole = contrast(*data, 3)
     monkeypatch.setattr("emvc.explanation.contrasts._BLOCK_CELLS", 300)

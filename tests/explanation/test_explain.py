@@ -71,6 +71,12 @@ def test_names_of_features_and_samples_come_from_frames():
     assert found.markers.feature.str.match("(gene|protein|sound)[0-9]+").all()
     assert sorted(found.names()) == ["x", "y", "z"]
     assert found.agreement.ari.tolist() == [1.0]
+    assert not found.notes
+    used = pd.concat([clinic, frames["gene"][["gene7", "gene8"]]], axis=1)
+    assert emvc.explain(model, frames, used).notes == [
+        "Annotations 'gene7', 'gene8' are also in view 'gene', which the clusters were made of: an association is no "
+        "evidence."
+    ]
 
 
 def test_rows_in_another_order_are_found_by_name():
@@ -141,7 +147,8 @@ def test_missing_samples_and_noise_without_structure():
     noise = [rng.standard_normal((60, 5)) for _ in range(2)]
     none = emvc.explain(EMVC("auto", random_state=0).fit(noise), noise)
     assert not none.has_structure
-    assert str(none).startswith("No clusters beyond chance")
+    told = f"No clusters beyond chance (p = {none.structure_p_value:.2f})."
+    assert none.summary() == [told, "There is one cluster: nothing to compare."]
     assert len(none.markers) == 0
     assert "nothing here speaks for clusters" in str(
         emvc.explain(EMVC(2, random_state=0).fit(noise), noise, split=True)

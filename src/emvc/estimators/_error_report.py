@@ -24,7 +24,7 @@ class SampleReport:
         Name of the view.
     error : float
         As in ``sample_errors_``.
-    condemned : bool
+    left_out : bool
         Whether the row of the sample is flagged in ``outliers_``.
     reason : str
         Which of the two scores spoke.
@@ -33,7 +33,7 @@ class SampleReport:
     sample: int
     view: str
     error: float
-    condemned: bool
+    left_out: bool
     reason: str
 
 
@@ -46,9 +46,9 @@ class ErrorReport:
     samples : list of SampleReport
         Suspicious samples, worst first.
     views : list of tuple of (str, float, float, int)
-        Name, error, weight relative to the best view and number of condemned samples of each view, worst first.
+        Name, error, weight relative to the best view and number of entries left out of each view, worst first.
     n_samples, n_missing, n_outliers : int
-        Samples, entries that are missing, and samples condemned wherever they are present.
+        Samples, entries that are missing, and samples left out wherever they are present.
     """
 
     samples: list[SampleReport]
@@ -66,16 +66,16 @@ class ErrorReport:
                 f"{self.n_outliers} samples cannot be believed in any view; they took no part in the consensus."
             )
         lines.append("")
-        lines.append("view             error  weight  condemned")
-        for name, error, weight, condemned in self.views:
-            lines.append(f"{name[:16]:16} {error:5.2f}  {weight:6.2f}  {condemned:9d}")
+        lines.append("view             reliability  weight  left out")
+        for name, error, weight, left_out in self.views:
+            lines.append(f"{name[:16]:16} {1 - error:11.2f}  {weight:6.2f}  {left_out:8d}")
         lines.append("")
         if not self.samples:
             lines.append("No sample is suspicious.")
         else:
             lines.append("sample  view             error  why")
             for entry in self.samples:
-                mark = ", left out" if entry.condemned else ""
+                mark = ", left out" if entry.left_out else ""
                 lines.append(f"{entry.sample:6d}  {entry.view[:16]:16} {entry.error:5.2f}  {entry.reason}{mark}")
         return "\n".join(lines)
 
@@ -83,13 +83,16 @@ class ErrorReport:
         """Return the report as tables for notebooks."""
         notes = "".join(f"<p>{escape(line)}</p>" for line in str(self).split("\n\n")[0].splitlines())
         views = _html_table(
-            ("view", "error", "weight", "condemned"),
-            [(name, f"{error:.2f}", f"{weight:.2f}", str(condemned)) for name, error, weight, condemned in self.views],
+            ("view", "reliability", "weight", "left out"),
+            [
+                (name, f"{1 - error:.2f}", f"{weight:.2f}", str(left_out))
+                for name, error, weight, left_out in self.views
+            ],
         )
         samples = _html_table(
             ("sample", "view", "error", "why"),
             [
-                (str(e.sample), e.view, f"{e.error:.2f}", e.reason + (", left out" if e.condemned else ""))
+                (str(e.sample), e.view, f"{e.error:.2f}", e.reason + (", left out" if e.left_out else ""))
                 for e in self.samples
             ],
         )
@@ -105,7 +108,7 @@ def _html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def build(model: Any, n_worst: int) -> ErrorReport:
     """Return the report of a fitted `emvc.EMVC` with at most ``n_worst`` samples."""
     errors, outliers = model.sample_errors_, model.outliers_
-    filled = np.where(np.isnan(errors), -1.0, errors) + outliers  # condemned ones first
+    filled = np.where(np.isnan(errors), -1.0, errors) + outliers  # those left out first
     order = np.argsort(-filled, axis=None, kind="stable")
     samples = []
     for position in order[:n_worst]:

@@ -430,7 +430,7 @@ class EMVC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphOptions):
         >>> views["fourier"][5] = 1e3
         >>> model = EMVC(n_clusters=10, random_state=0).fit(views)
         >>> worst = model.error_report().samples[0]
-        >>> worst.sample, worst.view, worst.condemned
+        >>> worst.sample, worst.view, worst.left_out
         (5, 'fourier', True)
         """
         check_is_fitted(self)

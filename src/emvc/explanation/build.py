@@ -102,6 +102,7 @@ def explain(
     if annotations is not None:
         names = getattr(model, "sample_names_", None)
         columns, notes = read_annotations(annotations, len(labels), names, survival=survival, kinds=kinds)
+        notes += _used_for_clustering(model, columns)
     return Explanation(
         labels=labels,
         n_clusters=number,
@@ -115,6 +116,21 @@ def explain(
         notes=notes,
         values=values,
     )
+
+
+def _used_for_clustering(model: Any, columns: Sequence[Annotation]) -> list[str]:
+    """Say which annotations are columns of a view as well, so that their tests are no evidence."""
+    parts = [part for column in columns for part in column.columns]
+    notes = []
+    for view, features in getattr(model, "feature_names_in_", {}).items():
+        shared = [repr(part) for part in parts if part in {str(feature) for feature in features}]
+        if shared:
+            one = len(shared) == 1
+            which = f"Annotation{'' if one else 's'} {', '.join(shared)} {'is' if one else 'are'}"
+            notes.append(
+                f"{which} also in view '{view}', which the clusters were made of: an association is no evidence."
+            )
+    return notes
 
 
 def _checked(model: Any, views: Any, n_samples: int) -> Views:

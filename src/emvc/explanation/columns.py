@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,8 @@ class Annotation:
         Names of the categories.
     event : ndarray of bool, optional
         Whether the event was seen, of survival.
+    columns : tuple of str
+        Names of the columns of the table that it is made of.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Annotation:
     values: Any
     levels: tuple[str, ...] = ()
     event: BoolArray | None = None
+    columns: tuple[str, ...] = ()
 
 
 def read_annotations(
@@ -88,13 +91,18 @@ def read_annotations(
         absent = [name for name in (time, event) if name not in columns]
         if absent:
             raise ValueError(f"survival: the annotations have no column {absent[0]!r}.")
-        found.append(_survival(f"{time}, {event}", columns.pop(time), columns.pop(event), event))
+        pair = _survival(f"{time}, {event}", columns.pop(time), columns.pop(event), event)
+        found.append(replace(pair, columns=(time, event)))
+    written, told = _written_numbers(
+        {name: values for name, values in columns.items() if given.get(name) != "category"}
+    )
+    columns, notes = columns | written, notes + told
     for name, values in columns.items():
         if isinstance(values, tuple):
-            found.append(_survival(name, values[0], values[1], name))
+            found.append(replace(_survival(name, values[0], values[1], name), columns=(name,)))
         else:
             annotation, note = _recognise(name, values, given.get(name))
-            found += [] if annotation is None else [annotation]
+            found += [] if annotation is None else [replace(annotation, columns=(name,))]
             notes += [note] if note else []
     return found, notes
 
@@ -207,6 +215,32 @@ def _recognise(name: str, values: Any, kind: str | None) -> tuple[Annotation | N
     position = {level: i for i, level in enumerate(levels)}
     codes: IntArray = np.array([-1 if word is None else position[word] for word in words])
     return Annotation(name, "category", codes, tuple(levels)), ""
+
+
+def _written_numbers(columns: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the columns of text that hold dates or numbers with decimal commas as numbers, as views are read."""
+    texts = {
+        name: values
+        for name, values in columns.items()
+        if not isinstance(values, tuple) and _has_words(values) and _numbers(values) is None
+    }
+    if not texts:
+        return {}, []
+    from emvc._containers import require
+    from emvc.intake import encode_frame
+
+    pandas = require("pandas", "pandas", "annotations of text")
+    try:
+        encoded = encode_frame(pandas.DataFrame(texts, dtype=object), view="annotations")
+    except ValueError:  # nothing but names and free text
+        return {}, []
+    read = [record for record in encoded.records if record.kind in ("number", "date") and record.action != "dropped"]
+    found = {record.name: encoded.values[:, encoded.columns.index(record.name)] for record in read}
+    return found, [f"Annotation {record.name!r} {record.message}" for record in read]
+
+
+def _has_words(values: Any) -> bool:
+    return np.asarray(values).dtype.kind in "OUT"
 
 
 def _numbers(values: Any) -> FloatArray | None:

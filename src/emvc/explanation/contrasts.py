@@ -213,6 +213,8 @@ def _differences(sums: _Sums, inside: FloatArray, outside: FloatArray, total: Fl
     n_in, n_out = np.where(known, inside, 1.0), np.where(known, outside, 1.0)
     mean, rest = sums.values / n_in, rest_values / n_out
     within = np.maximum(sums.squares - n_in * mean**2, 0.0) + np.maximum(rest_squares - n_out * rest**2, 0.0)
+    # What the rounding of the sums of squares can leave is no spread.
+    within[within <= total * np.finfo(np.float64).eps * (sums.squares + rest_squares)] = 0.0
     spread = np.sqrt(within / np.maximum(total - 2.0, 1.0))
     gap = mean - rest
     # Without any spread the groups are infinitely far apart, or equal.

@@ -141,13 +141,13 @@ class Explanation:
 
     def summary(self) -> list[str]:
         """Return what to know before reading the tables, one sentence each."""
-        told = []
+        told, several = [], self.n_clusters > 1
         if not self.has_structure:
             told.append(
-                f"No clusters beyond chance (p = {self.structure_p_value:.2f}): what tells these clusters apart is "
-                "what they were made of, not a finding."
+                f"No clusters beyond chance (p = {self.structure_p_value:.2f})"
+                + (": what tells these clusters apart is what they were made of, not a finding." if several else ".")
             )
-        if self.n_clusters < 2:
+        if not several:
             told.append("There is one cluster: nothing to compare.")
         elif self.marker_table is not None:
             told.append(SPLIT if self.split else NOT_SPLIT)
@@ -218,8 +218,8 @@ NOT_SEEN = (
     "No feature differs between the clusters that the other views find: nothing here speaks for clusters beyond noise."
 )
 NOT_SPLIT = (
-    "The features were used to find the clusters, so p-values of markers are too small: read the effects. "
-    "split=True gives valid ones."
+    "The features were used to find the clusters, so p-values of markers are too small: read the effects. With two "
+    "views or more, split=True (--split on the command line) gives valid ones."
 )
 
 

@@ -123,7 +123,7 @@ def _turned(frame: Any, name: str, source: str, owner: str | None, *, how: str, 
     features = as_ids(frame[owner]) if owner is not None else [str(i) for i in range(len(frame))]
     cells = frame.drop(columns=[owner]) if owner is not None else frame
     about = [column for column in cells.columns if not _has_numbers(cells[column])]
-    told = [f"{name}: features x samples in the file, transposed as asked for."]
+    told = [f"{name}: features x samples in the file, so it is transposed."]
     if about:
         cells = cells.drop(columns=about)
         told.append(f"{name}: {', '.join(map(repr, about))} in the header left out, for being no samples.")

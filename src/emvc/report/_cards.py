@@ -101,8 +101,8 @@ def annotation_section(content: Mapping[str, Any]) -> str:
     if found is None or not found["annotations"]:
         return ""
     hint = (
-        "Columns that were not used for clustering, compared with all clusters at once; FDR: the p-value "
-        "corrected for the number of columns."
+        "What else is known about the samples, compared with all clusters at once; FDR: the p-value corrected for "
+        "the number of columns."
     )
     body = _tests(found["annotations"])
     crossed = [a for a in found["annotations"] if "table" in a and len(a["levels"]) <= _MOST_LEVELS]

@@ -153,7 +153,7 @@ def _views(model: Any, errors: FloatArray | None, outliers: BoolArray) -> list[d
             view["missing"] = int(np.isnan(errors[:, k]).sum())
         if gaps is not None:
             view["missing cells"] = float(gaps[k])
-        view["unreliable"] = bool(view.get("reliability", 1.0) < UNRELIABLE)
+        view["unreliable"] = bool(view.get("reliability", 1.0) < UNRELIABLE) and len(np.unique(model.labels_)) > 1
         views.append(view)
     return views
 
@@ -163,7 +163,7 @@ def _suspicious_entries(
 ) -> list[tuple[int, int, float, bool, str]]:
     """Return (sample, view, error, condemned, reason), worst first.
 
-    In a view that is unreliable as a whole every sample is suspicious: only the condemned ones are named.
+    In a view that is unreliable as a whole every sample is suspicious: only those left out are named.
     """
     if errors is None:
         return []
@@ -171,7 +171,7 @@ def _suspicious_entries(
     found: list[tuple[int, int, float, bool, str]]
     if hasattr(model, "error_report"):
         found = [
-            (int(e.sample), position[str(e.view)], float(e.error), bool(e.condemned), str(e.reason))
+            (int(e.sample), position[str(e.view)], float(e.error), bool(e.left_out), str(e.reason))
             for e in model.error_report(errors.size).samples
         ]
     else:
@@ -338,7 +338,8 @@ def _arrays(
     if embedding is not None:
         # Samples that no view can be believed about have no place of their own among the clusters.
         points = plane_layout(np.asarray(embedding), np.where(level == 3, -1, labels))
-        data["points"] = encode(np.rint(65535 * points[shown]), "<u2")
+        if np.ptp(points) > 0:  # the samples of a single cluster may all have one place
+            data["points"] = encode(np.rint(65535 * points[shown]), "<u2")
     if errors is not None:
         data["errors"] = encode(quantised(errors[shown]), "<u1")
         # In an unreliable view all samples are alike: it says nothing about which of them is worst.

@@ -329,6 +329,12 @@ def _convergence(content: Mapping[str, Any]) -> str:
     if curve is None:
         return ""
     certificate = content["certificate"]
+    if len(curve["x"]) < 2 and certificate is not None:
+        hint = "An upper bound on how much better any other solution can be."
+        text = (
+            f"<p>Every row was solved by itself, so there is no curve to draw. The gap is {certificate['gap']:.2g}.</p>"
+        )
+        return _card("convergence", f"Convergence: {curve['name']}", hint, text)
     hint = {
         "relative duality gap": "An upper bound on how much better any other solution can be, along the iterations.",
         "constraint residual": "How far the iterates were from a valid solution.",

@@ -31,7 +31,8 @@ def summary_sentences(content: Mapping[str, Any]) -> list[str]:
     if content["n_unassigned"]:
         verb = "has" if content["n_unassigned"] == 1 else "have"
         sentences.append(f"{_count(content['n_unassigned'], 'sample')} {verb} no cluster.")
-    sentences += _view_sentences(views)
+    if len(sizes) > 1:  # reliability is about clusters
+        sentences += _view_sentences(views)
     if content["has_errors"]:
         sentences += _sample_sentences(content)
     return sentences
@@ -55,7 +56,7 @@ def _view_sentences(views: Sequence[Mapping[str, Any]]) -> list[str]:
     best = max(views, key=lambda view: view["reliability"])
     worst = min(views, key=lambda view: view["reliability"])
     if f"{best['reliability']:.2f}" == f"{worst['reliability']:.2f}":
-        return [f"The views agree: reliability {best['reliability']:.2f} (0 is chance, 1 full agreement)."]
+        return [f"Reliability of each view: {best['reliability']:.2f} (0 is chance, 1 full agreement)."]
     return [
         f"Reliability of the views (0 is chance, 1 full agreement): {best['reliability']:.2f} for “{best['name']}” to "
         f"{worst['reliability']:.2f} for “{worst['name']}”."
