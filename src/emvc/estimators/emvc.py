@@ -647,6 +647,7 @@ class EMVC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphOptions):
             **_caches(reference),
             **describe_gaps(found.present, found.shown, source.names, source.feature_names, "EMVC"),
             "n_clusters_": n_clusters,
+            "_kept_": found.prepared.kept,
             "_training": training,
             **attributes,
         }
