@@ -366,8 +366,8 @@ def _summarize(
         "cluster_sizes": [int((model.labels_ == c).sum()) for c in range(model.n_clusters_)],
         "n_outliers": int((model.labels_ < 0).sum()),
         "views": [
-            {"name": name, "error": float(error), "weight": float(weight), "condemned": int(condemned)}
-            for name, error, weight, condemned in model.error_report(0).views
+            {"name": name, "error": float(error), "weight": float(weight), "left_out": int(left_out)}
+            for name, error, weight, left_out in model.error_report(0).views
         ],
         "status": model.status_,
         "duality_gap": float(model.duality_gap_),
@@ -386,10 +386,10 @@ def _print_summary(summary: dict[str, Any]) -> None:
         told = Text(f"{finding['severity']}: {finding['text']}", style=style)
         out.print(told.append(f" {finding['advice']}", style="not bold"), soft_wrap=True)
     table = Table()
-    for column in ("view", "error", "weight", "condemned"):
+    for column in ("view", "error", "weight", "left out"):
         table.add_column(column, justify="left" if column == "view" else "right")
     for view in summary["views"]:
-        table.add_row(escape(view["name"]), f"{view['error']:.2f}", f"{view['weight']:.2f}", str(view["condemned"]))
+        table.add_row(escape(view["name"]), f"{view['error']:.2f}", f"{view['weight']:.2f}", str(view["left_out"]))
     out.print(table)
     for line in summary["explanation"]:
         out.print(Text(line), soft_wrap=True)

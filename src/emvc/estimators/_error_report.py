@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import numpy as np
+
+from emvc._html import html_table
 
 _SUSPICIOUS = 0.5
 
@@ -46,9 +47,9 @@ class ErrorReport:
     samples : list of SampleReport
         Suspicious samples, worst first.
     views : list of tuple of (str, float, float, int)
-        Name, error, weight relative to the best view and number of condemned samples of each view, worst first.
+        Name, error, weight relative to the best view and number of samples left out of each view, worst first.
     n_samples, n_missing, n_outliers : int
-        Samples, entries that are missing, and samples condemned wherever they are present.
+        Samples, entries that are missing, and samples left out wherever they are present.
     """
 
     samples: list[SampleReport]
@@ -66,9 +67,9 @@ class ErrorReport:
                 f"{self.n_outliers} samples cannot be believed in any view; they took no part in the consensus."
             )
         lines.append("")
-        lines.append("view             error  weight  condemned")
-        for name, error, weight, condemned in self.views:
-            lines.append(f"{name[:16]:16} {error:5.2f}  {weight:6.2f}  {condemned:9d}")
+        lines.append("view             error  weight  left out")
+        for name, error, weight, left_out in self.views:
+            lines.append(f"{name[:16]:16} {error:5.2f}  {weight:6.2f}  {left_out:8d}")
         lines.append("")
         if not self.samples:
             lines.append("No sample is suspicious.")
@@ -82,11 +83,11 @@ class ErrorReport:
     def _repr_html_(self) -> str:
         """Return the report as tables for notebooks."""
         notes = "".join(f"<p>{escape(line)}</p>" for line in str(self).split("\n\n")[0].splitlines())
-        views = _html_table(
-            ("view", "error", "weight", "condemned"),
-            [(name, f"{error:.2f}", f"{weight:.2f}", str(condemned)) for name, error, weight, condemned in self.views],
+        views = html_table(
+            ("view", "error", "weight", "left out"),
+            [(name, f"{error:.2f}", f"{weight:.2f}", str(left_out)) for name, error, weight, left_out in self.views],
         )
-        samples = _html_table(
+        samples = html_table(
             ("sample", "view", "error", "why"),
             [
                 (str(e.sample), e.view, f"{e.error:.2f}", e.reason + (", left out" if e.condemned else ""))
@@ -94,12 +95,6 @@ class ErrorReport:
             ],
         )
         return notes + views + (samples if self.samples else "<p>No sample is suspicious.</p>")
-
-
-def _html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in header)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def build(model: Any, n_worst: int) -> ErrorReport:
