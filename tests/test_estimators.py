@@ -3,6 +3,7 @@
 import tracemalloc
 import warnings
 
+import dask.array
 import numpy as np
 import pandas as pd
 import pytest
@@ -442,3 +443,31 @@ def test_samples_that_are_equal_in_all_views_converge(rng):
     model = EMVC(4, random_state=0, max_iter=100).fit(views)
     assert model.status_ == "converged"
     assert adjusted_rand_score(labels, model.labels_) == 1.0
+
+
+@pytest.mark.parametrize(
+    "earlier",
+    [{"n_landmarks": 20}, {"n_clusters": "auto"}, {"solver": "alm", "max_iter": 3}],
+    ids=["landmarks", "auto", "paper"],
+)
+def test_nothing_of_an_earlier_fit_stays_behind(earlier, blobs):
+    views = [pd.DataFrame(view).add_prefix("x").rename(index="s{}".format) for view in blobs[0]]
+    options = {"n_clusters": 3, "random_state": 0}
+    expected = EMVC(**options).fit(blobs[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = EMVC(**options | earlier).fit(views)
+    assert hasattr(model, "rank_")  # kept from now on
+    model.set_params(**{name: expected.get_params()[name] for name in earlier}).fit(blobs[0])
+    assert vars(model).keys() == vars(expected).keys()
+    np.testing.assert_array_equal(model.confidence_, expected.confidence_)
+
+
+def test_a_fit_to_dask_arrays_forgets_the_earlier_one(blobs):
+    views = [pd.DataFrame(view).add_prefix("x").rename(index="s{}".format) for view in blobs[0]]
+    model = EMVC(3, n_landmarks=20, random_state=0).fit(views)
+    model.fit([dask.array.from_array(view) for view in blobs[0]])
+    assert model.feature_names_in_ == {}
+    assert not hasattr(model, "sample_names_")
+    with pytest.raises(ValueError, match="predict needs the training samples, which this model does not have"):
+        model.predict(blobs[0])

@@ -386,3 +386,14 @@ def test_text_is_read_fast_enough(tmp_path, rng):
     (view,) = read_file(path)
     assert view.values.shape == (2000, 200)
     assert path.stat().st_size / 1e6 / (time.process_time() - start) > 4
+
+
+def test_views_of_files_with_equal_names_are_kept_apart(tmp_path):
+    """Also where the number that tells two of them apart makes the name of a third."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    paths = [tmp_path / "one" / "gene.csv", tmp_path / "two" / "gene.csv", tmp_path / "gene-2.csv"]
+    for i, path in enumerate(paths):
+        write(path, f"id,a\ns1,{i}\ns2,5\n")
+    joined = read_views(paths)
+    assert {name: view["a"].iloc[0] for name, view in joined.views.items()} == {"gene": 0, "gene-3": 1, "gene-2": 2}

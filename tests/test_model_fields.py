@@ -104,6 +104,8 @@ def test_exact_models_that_do_not_fit_together(fields, message, exact, tmp_path)
     [
         ({"landmarks_": np.arange(13)}, "field consensus_ must have the shape 45 x 13"),
         ({"landmarks_": np.arange(100, 112)}, "field landmarks_ holds values outside of 0 to 44"),
+        ({"_kept_": np.arange(11)}, "field _kept_ must have one number for each of 12 landmarks"),
+        ({"_kept_": np.arange(1, 13)}, r"field _training\.views must have 12 rows"),
         ({"n_clusters_": 30}, "field (.*_found_|n_clusters_ must be at most the number of landmarks, 12)"),
     ],
     ids=lambda value: next(iter(value), "")[:20],

@@ -27,6 +27,7 @@ from emvc import (
     KernelAddition,
     persistence,
 )
+from emvc.method import landmarks
 from emvc.persistence import ModelFileError
 from emvc.solvers import ADMM
 
@@ -237,3 +238,27 @@ def test_a_failed_save_leaves_the_old_file(saved, tmp_path, monkeypatch):
         emvc.load(saved).save(tmp_path)
     with pytest.raises(NotFittedError, match="not fitted"):
         EMVC(3).save(path)
+
+
+@pytest.mark.parametrize("embedding", ["diffusion", "unit-rows", "plain", "weighted"])
+def test_models_with_any_embedding_are_read(embedding, blobs, tmp_path):
+    model = EMVC(3, embedding=embedding, random_state=0).fit(blobs[0])
+    model.save(tmp_path / "m.emvc")
+    again = emvc.load(tmp_path / "m.emvc")
+    np.testing.assert_array_equal(again.predict(blobs[0]), model.predict(blobs[0]))
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_landmarks_that_cannot_be_believed_keep_nothing_from_being_saved(training, blobs, tmp_path):
+    views = [view.copy() for view in blobs[0]]
+    rows = landmarks.draw(len(views[0]), 20)[[0, 7]]
+    for view in views:
+        view[rows] = 1e4 * np.random.default_rng(1).random((2, view.shape[1]))
+    model = EMVC(3, n_landmarks=20, random_state=0).fit(views)
+    assert not np.isin(rows, model.landmarks_).any()
+    assert np.isfinite(model.confidence_).all()
+    model.save(tmp_path / "m.emvc", training=training)
+    again = emvc.load(tmp_path / "m.emvc")
+    np.testing.assert_array_equal(again.confidence_, model.confidence_)
+    if training:
+        np.testing.assert_array_equal(again.predict_proba(views), model.predict_proba(views))

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from emvc._sparse import check_sparse
+from emvc.spectral import EMBEDDINGS
 
 _LARGEST = 1e150  # squares of larger values overflow
 
@@ -302,7 +303,7 @@ PARAMETERS: dict[str, Rule] = {
     **dict.fromkeys(("beta", "lam", "screen"), _either(_number, _AUTO, _one_of(True, False, None))),
     "tol": _number,
     **dict.fromkeys(("solver", "scale", "affinity", "dtype", "joint_view", "random_state"), _option),
-    "embedding": _either(_one_of("diffusion", "unit-rows", "plain"), _one_of(None)),
+    "embedding": _either(_one_of("diffusion", *EMBEDDINGS), _one_of(None)),
     "outliers": _one_of("assign", "label"),
     "memory": _one_of(None),
 }
@@ -318,12 +319,16 @@ def _check_relations(found: Mapping[str, Any], sizes: Sizes, *, square: bool) ->
         return
     kept = found.get("_kept_")
     n_rows = len(kept) if kept is not None else sizes.M
+    if "landmarks_" in found and (kept is None or n_rows != sizes.M):
+        raise ValueError(f"field _kept_ must have one number for each of {sizes.M} landmarks")
     _refuse("_training.names", "" if list(training.names) == found["view_names_"] else "must be those of the views")
     _check_views(training, sizes, square=square)
     n_states = int(training.views[0].shape[0])
-    if n_states != sizes.M:
+    # Samples that were drawn as landmarks but cannot be believed are among the views: they tell what is wrong.
+    fits = kept.max() < n_states <= sizes.N if kept is not None and "landmarks_" in found else n_states == sizes.M
+    if not fits:
         raise ValueError(f"field _training.views must have {sizes.M} rows, not {n_states}")
-    _refuse("_training.missing", _array("b", "M", "K")(training.missing, sizes))
+    _refuse("_training.missing", _array("b", "M", "K")(training.missing, replace(sizes, M=n_states)))
     _refuse("_training.single", _one_of(True, False)(training.single, sizes))
     _refuse("_training.n_neighbors", _whole(1, max(n_states - 1, 1))(training.n_neighbors, sizes))
     _refuse("_training.image", _array("f", None, None, finite=True)(training.image, sizes))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +14,7 @@ from emvc import cli_board, cli_check, cli_cluster, cli_predict
 from emvc._output import locked
 from emvc._terminal import Console
 from emvc._version import __version__
+from emvc.cli_options import guarded
 
 app = typer.Typer(
     name="emvc",
@@ -26,25 +26,6 @@ app = typer.Typer(
 )
 out = Console()
 err = Console(stderr=True)
-
-_INTERRUPTED = 130  # what shells report for Ctrl-C
-
-
-def _guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn errors of the user into one line and exit code 1, and Ctrl-C into a message and exit code 130."""
-
-    @functools.wraps(command)
-    def run(*args: Any, **options: Any) -> None:
-        try:
-            command(*args, **options)
-        except KeyboardInterrupt as interrupt:
-            err.print(f"Interrupted. {interrupt}".strip(), soft_wrap=True)
-            raise typer.Exit(_INTERRUPTED) from None
-        except (OSError, ValueError, TypeError, MemoryError) as error:
-            err.print("[red]error:[/red]", Text(str(error)), soft_wrap=True)
-            raise typer.Exit(1) from None
-
-    return run
 
 
 def _print_version(wanted: bool) -> None:
@@ -64,7 +45,7 @@ def _root(
 
 
 @app.command()
-@_guarded
+@guarded(debug=None)
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the report and the pictures.")] = Path(
         "emvc-demo"
@@ -121,7 +102,7 @@ def demo(
 
 
 @app.command()
-@_guarded
+@guarded(debug=None)
 def reproduce(
     targets: Annotated[
         list[str] | None, typer.Argument(help="synthetic, real, noise, samples, sensitivity; all by default.")
@@ -175,7 +156,7 @@ app.add_typer(datasets_app, name="datasets")
 
 
 @datasets_app.callback()
-@_guarded
+@guarded(debug=None)
 def list_datasets(context: typer.Context) -> None:
     """List the real data sets and whether they are on this machine."""
     if context.invoked_subcommand is not None:
@@ -205,7 +186,7 @@ def list_datasets(context: typer.Context) -> None:
 
 
 @datasets_app.command("fetch")
-@_guarded
+@guarded(debug=None)
 def fetch_datasets(
     names: Annotated[list[str], typer.Argument(help="Names of data sets, or 'all'.")],
     data_home: Annotated[Path | None, typer.Option(help="Folder to download into.")] = None,

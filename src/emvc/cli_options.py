@@ -20,8 +20,11 @@ _READING = "Reading files"  # a part of the help
 
 
 @contextmanager
-def guarded(*, debug: bool) -> Iterator[None]:
-    """Turn errors of the user into one line and exit code 1, and Ctrl-C into a message and exit code 130."""
+def guarded(*, debug: bool | None) -> Iterator[None]:
+    """Turn errors of the user into one line and exit code 1, and Ctrl-C into a message and exit code 130.
+
+    Errors of the package are one line as well, if the command has an option that shows more: else ``debug`` is None.
+    """
     try:
         yield
     except KeyboardInterrupt as interrupt:
@@ -30,10 +33,11 @@ def guarded(*, debug: bool) -> Iterator[None]:
     except typer.Exit:
         raise
     except Exception as error:
-        if debug:
+        expected = isinstance(error, _ERRORS)
+        if debug or (debug is None and not expected):
             raise
         message = " ".join((str(error) or type(error).__name__).split())
-        if not isinstance(error, _ERRORS):
+        if not expected:
             message = f"{type(error).__name__}: {message} (this is not your fault; --debug shows where it comes from)"
         err.print("[red]error:[/red]", Text(message), soft_wrap=True)
         raise typer.Exit(1) from None

@@ -13,8 +13,8 @@ from emvc._version import __version__
 def result_columns(model: Any, prefix: str = "") -> dict[str, Any]:
     """Return label, error by view, and flags of each sample as columns by name.
 
-    ``outlier`` marks samples that no view which shows them can be believed about; ``outlier_<view>`` those left out
-    in one view, and ``missing_<view>`` those that a view does not have.
+    ``outlier`` marks samples that no view which shows them can be believed about; ``outlier_<view>`` those left
+    out of one view, and ``missing_<view>`` those that a view does not have.
     """
     columns = {f"{prefix}label": np.asarray(model.labels_)}
     if not hasattr(model, "sample_errors_"):

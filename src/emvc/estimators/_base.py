@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -24,6 +24,9 @@ from emvc._validation import (
     to_dense,
 )
 from emvc.estimators._gaps import gaps_of
+
+_UNNAMED = ("_alone", "_training")
+"""What a fit sets although the name does not end like that of a fitted attribute."""
 
 
 class MultiViewClusterer(ClusterMixin, BaseEstimator):
@@ -73,19 +76,18 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         fitted = {"n_clusters_": n_clusters} | self._fit(checked, n_clusters, rng) | evidence
         if self._allow_gaps and "missing_cells_" not in fitted:  # blocks of rows count theirs
             fitted |= gaps_of(checked, type(self).__name__)
-        for name, value in fitted.items():
-            setattr(self, name, value)
-        self.view_names_ = list(checked.names)
         known = checked.codings
         widths = zip(checked.names, checked.n_features, strict=True)
-        self.n_features_in_ = sum(len(known[name].names) if name in known else width for name, width in widths)
+        fitted |= {
+            "view_names_": list(checked.names),
+            "n_features_in_": sum(len(known[name].names) if name in known else width for name, width in widths),
+            "intake_": list(checked.records),
+            "_codings_": dict(known),
+            "feature_names_in_": input_names(checked),
+        }
         if checked.sample_names is not None:
-            self.sample_names_ = checked.sample_names
-        elif hasattr(self, "sample_names_"):  # of an earlier fit
-            del self.sample_names_
-        self.intake_ = list(checked.records)
-        self._codings_ = dict(checked.codings)
-        self.feature_names_in_ = input_names(checked)
+            fitted["sample_names_"] = checked.sample_names
+        self._set_fitted(fitted)
         return self
 
     def labels_frame(self) -> Any:
@@ -116,6 +118,13 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         tags.input_tags.allow_nan = self._allow_gaps and not self._is_precomputed()
         tags.input_tags.pairwise = self._is_precomputed()
         return tags
+
+    def _set_fitted(self, attributes: Mapping[str, Any]) -> None:
+        """Take over what a fit has found; nothing of an earlier fit stays behind, which would be mixed with it."""
+        for name in [name for name in vars(self) if name.endswith("_") or name in _UNNAMED]:
+            delattr(self, name)
+        for name, value in attributes.items():
+            setattr(self, name, value)
 
     def _is_precomputed(self) -> bool:
         affinity = getattr(self, "affinity", None)

@@ -67,7 +67,8 @@ def calibrate(model: Any) -> FloatArray:
     views = Views(tuple(training.views), tuple(training.names), training.single, training.missing)
     wanted = np.asarray(model.labels_)
     landmarks = getattr(model, "landmarks_", None)
-    wanted = wanted if landmarks is None else wanted[np.asarray(landmarks)]
+    if landmarks is not None:  # without those that were drawn, but cannot be believed
+        views, wanted = views.take(model._kept_), wanted[np.asarray(landmarks)]
     if len(wanted) != views.n_samples:
         raise AttributeError("Confidence needs a fit to arrays.")
     shares = votes_of(model)

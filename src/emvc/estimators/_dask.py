@@ -42,9 +42,11 @@ def fit_dask(model: Any, views: Any) -> Any:
         source.close()
         raise
     fitted.pop("_training")
-    for name, value in (fitted | evidence).items():
-        setattr(model, name, value)
-    model.view_names_ = list(source.names)
-    model.intake_ = []
-    model.n_features_in_ = sum(source.n_features)
+    described = {
+        "view_names_": list(source.names),
+        "intake_": [],
+        "n_features_in_": sum(source.n_features),
+        "feature_names_in_": {},
+    }
+    model._set_fitted(fitted | evidence | described)
     return model

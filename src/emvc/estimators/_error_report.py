@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import numpy as np
+
+from emvc._html import html_table
 
 _SUSPICIOUS = 0.5
 
@@ -82,14 +83,14 @@ class ErrorReport:
     def _repr_html_(self) -> str:
         """Return the report as tables for notebooks."""
         notes = "".join(f"<p>{escape(line)}</p>" for line in str(self).split("\n\n")[0].splitlines())
-        views = _html_table(
+        views = html_table(
             ("view", "reliability", "weight", "left out"),
             [
                 (name, f"{1 - error:.2f}", f"{weight:.2f}", str(left_out))
                 for name, error, weight, left_out in self.views
             ],
         )
-        samples = _html_table(
+        samples = html_table(
             ("sample", "view", "error", "why"),
             [
                 (str(e.sample), e.view, f"{e.error:.2f}", e.reason + (", left out" if e.left_out else ""))
@@ -97,12 +98,6 @@ class ErrorReport:
             ],
         )
         return notes + views + (samples if self.samples else "<p>No sample is suspicious.</p>")
-
-
-def _html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in header)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def build(model: Any, n_worst: int) -> ErrorReport:

@@ -175,6 +175,8 @@ class EMVC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphOptions):
     problem_ : RowProblem or Problem
         What was solved: chains (``transitions``), ``weights``, ``observed``, ``beta`` and ``lam``; over the samples
         that take part. Not saved, and not there with landmarks.
+    multipliers_ : ndarray of shape (n_chains, n_samples, n_samples)
+        What proves the bound behind ``duality_gap_``, of the row problem; computed from ``problem_`` when asked for.
     objective_ : float
         Objective at ``consensus_``.
     duality_gap_ : float
@@ -645,6 +647,7 @@ class EMVC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphOptions):
             **_caches(reference),
             **describe_gaps(found.present, found.shown, source.names, source.feature_names, "EMVC"),
             "n_clusters_": n_clusters,
+            "_kept_": found.prepared.kept,
             "_training": training,
             **attributes,
         }

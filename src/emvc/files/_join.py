@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 from emvc._containers import Table, align
@@ -12,7 +13,6 @@ from emvc.files._arrays import orient
 from emvc.files._base import FileView, about_labels, check_values, some
 from emvc.files._match import (
     MATCHES,
-    POOR,
     advise,
     choose_ids,
     ids_like,
@@ -129,15 +129,14 @@ def distinct_names(names: Sequence[str]) -> list[str]:
 
     Examples
     --------
-    >>> distinct_names(["gene", "lipid", "gene"])
-    ['gene', 'lipid', 'gene-2']
+    >>> distinct_names(["gene", "lipid", "gene", "gene-2"])
+    ['gene', 'lipid', 'gene-3', 'gene-2']
     """
-    seen: dict[str, int] = {}
-    distinct = []
+    taken, distinct = set(names), []
     for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        distinct.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
+        called = name
+        if name in distinct:
+            called = next(other for number in count(2) if (other := f"{name}-{number}") not in taken)
+            taken.add(called)
+        distinct.append(called)
     return distinct
-
-
-__all__ = ["POOR", "JoinedViews", "distinct_names", "join", "prepare"]
