@@ -44,6 +44,8 @@ _SLACK = 2**28  # bytes that libraries may need beside the data
 _LEAST_ROOM = 2**30  # bytes for any file, and libraries that are loaded for it
 _GROWTH = 16  # bytes for each that a file claims, while it is read
 _MOST_PACKED = 1032  # times that zlib can shrink anything
+_ARROW_ROOM = 2**32  # bytes of addresses that Arrow sets aside without using them
+_MODEST = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}  # addresses are what is limited
 _NUMBER = struct.Struct("<Q")
 _CODE = "from emvc.files._apart import serve; serve()"
 _LONGEST = 300  # characters of a message of a library
@@ -127,7 +129,7 @@ class _Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=os.environ | alone | {"PYTHONPATH": paths, "EMVC_PARENT": str(os.getpid())},
+            env=os.environ | alone | _MODEST | {"PYTHONPATH": paths, "EMVC_PARENT": str(os.getpid())},
         )
         self._owner = os.getpid()
         self.served = 0
@@ -301,7 +303,7 @@ def _claimed(path: Path, *, whole: bool) -> float:
 
     kind = path.suffix.lower()
     if kind == ".parquet":
-        return check_parquet_sizes(path)
+        return check_parquet_sizes(path) + _ARROW_ROOM / _GROWTH
     if kind == ".zarr":
         return check_zarr(path, math.inf)
     if kind != ".mat" or _is_hdf5(path):
