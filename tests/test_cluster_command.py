@@ -173,7 +173,7 @@ def test_json_and_quiet(capsys, files, tmp_path):
     assert (summary["n_samples"], summary["n_clusters"]) == (60, 3)
     assert sum(summary["cluster_sizes"]) + summary["n_outliers"] == 60
     assert {view["name"] for view in summary["views"]} == {"gene", "lipid"}
-    assert all(view.keys() == {"name", "error", "weight", "left_out"} for view in summary["views"])
+    assert all(view.keys() == {"name", "reliability", "weight", "left_out"} for view in summary["views"])
     assert summary["files"]["labels.csv"] == str(tmp_path / "a" / "labels.csv")
     code, shown = cluster(capsys, *files, "-k", 3, "-o", tmp_path / "b", "--quiet", "--beta", 0.4, "--lam", "auto")
     assert (code, shown.out, shown.err) == (0, "", "")
