@@ -90,7 +90,8 @@ def _ask(request: tuple[str, str, Any], path: Path) -> Any:
             _child.end()
             _child = None
             if fresh or "took" in str(crash):
-                raise ValueError(f"{path.name} cannot be read: its reader {crash}. It is damaged.") from None
+                busy = ", or this machine is very busy" if "took" in str(crash) else ""
+                raise ValueError(f"{path.name} cannot be read: its reader {crash}. It is damaged{busy}.") from None
             continue  # a file before it may have done the damage
         except BaseException as error:
             _child.end()
