@@ -124,7 +124,7 @@ row-order: $(VENV)/installed
 	@test -n "$(EMVC_DATA)" || { echo 'set EMVC_DATA to the folder with the data sets'; exit 1; }
 	$(BIN)/python benchmarks/row_order.py --output docs/images
 
-# What must not change the clusters, on 2,000 small and 200 medium random problems; half an hour on one core.
+# What must not change the clusters, on 2,000 small and 200 medium random problems.
 invariants: $(VENV)/installed
 	$(BIN)/python benchmarks/invariants.py
 

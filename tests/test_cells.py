@@ -169,6 +169,13 @@ def test_methods_that_need_all_cells_say_which_do_not(method, gappy):
         method(3).fit(gappy[0])
 
 
+def test_affinities_have_no_gaps():
+    affinity = np.ones((30, 30))
+    affinity[4, 5] = NAN
+    with pytest.raises(ValueError, match=r"sample 4 contains NaN in column 5"):
+        EMVC(3, affinity="precomputed").fit([affinity, np.ones((30, 30))])
+
+
 @pytest.mark.parametrize("affinity", sorted(graphs.AFFINITIES))
 @pytest.mark.parametrize("scale", graphs.SCALES)
 def test_every_graph_takes_gaps(affinity, scale, gappy):

@@ -122,7 +122,7 @@ def test_bad_graph_options(estimator, options, error, message, blobs):
     ("options", "error", "message"),
     [
         ({"beta": -1.0}, ValueError, "beta must be finite and at least 0, got -1"),
-        ({"beta": 1e308}, ValueError, r"beta=1e\+308 is too large; at 1e\+09 errors rule"),
+        ({"beta": 1e308}, ValueError, r"beta=1e\+308 is too large; at 1e\+09 it rules"),
         ({"lam": float("inf")}, ValueError, "lam must be finite and at least 0, got inf"),
         ({"beta": "best"}, ValueError, "Unknown beta='best'; choose from 'auto'"),
         ({"lam": None}, TypeError, "lam must be a number, got None"),

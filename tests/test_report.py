@@ -7,10 +7,12 @@ from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from emvc import AMGL, EMVC, RMSC, BestSingleView, CoRegularized, FeatureConcatenation, KernelAddition, report
 from emvc.datasets import corrupt_samples, make_digits_views
+from emvc.files import column_notes
 from emvc.report._charts import line_chart
 from emvc.report._words import certificate_sentence, rerun_code, summary_sentences
 from emvc.selection import Selection
@@ -388,3 +390,18 @@ def test_numbers_are_escaped_as_well(blobs):
     model = EMVC(3, random_state=0, n_jobs=1).fit(blobs[0])
     model.n_iter_ = "<b id=forged>"
     assert "forged" not in Page(report.render_report(model)).ids
+
+
+def test_missing_cells_and_what_was_done_with_columns_are_told(rng):
+    labels = np.repeat([0, 1, 2], 20)
+    dense, gappy = (4.0 * rng.standard_normal((3, 5))[labels] + rng.standard_normal((60, 5)) for _ in range(2))
+    gappy[rng.random((60, 5)) < 0.1] = np.nan
+    dose = [f"{value:.2f}".replace(".", ",") for value in dense[:, 0]]
+    frame = pd.DataFrame(dense, columns=list("abcde")).assign(dose=dose)
+    model = EMVC(3, random_state=0).fit({"table": frame, "gappy": gappy})
+    page = report.render_report(model)
+    assert "missing cells" in page
+    assert f"{model.missing_cells_[1]:.1%}" in page
+    assert page.count("was read as numbers with a decimal comma") == 1
+    (told,) = column_notes(model.intake_)
+    assert report.render_report(model, join_notes=[told]).count("with a decimal comma") == 1

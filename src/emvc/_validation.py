@@ -17,6 +17,7 @@ from emvc._memory import available_memory
 from emvc._sparse import check_if_sparse
 
 _SMALLEST = 1e-150  # squares of smaller values are rounded to few digits, or to none
+_MOST_WEIGHT = 1e9
 
 TAKE_GAPS = ("EMVC", "NEMO", "SNF", "GMC", "ETLMSC", "RMSC", "AMGL", "CoRegularized", "KernelAddition")
 """Estimators that can do with missing cells: those that see views only through the distances between samples."""
@@ -460,6 +461,14 @@ def check_number(value: Any, name: str, *, least: float = 0.0, strict: bool = Fa
     number = float(value)
     if not np.isfinite(number) or number < least or (strict and number == least):
         raise ValueError(f"{name} must be finite and {'above' if strict else 'at least'} {least:g}, got {number:g}.")
+    return number
+
+
+def check_weight(value: Any, name: str, *, strict: bool = False) -> float:
+    """Check a weight of an objective, products with which must not overflow, in single precision either."""
+    number = check_number(value, name, strict=strict)
+    if number > _MOST_WEIGHT:
+        raise ValueError(f"{name}={number:g} is too large; at {_MOST_WEIGHT:g} it rules the objective already.")
     return number
 
 

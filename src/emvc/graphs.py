@@ -250,8 +250,9 @@ def column_variances(view: View) -> FloatArray:
 
 def settled_order(view: View) -> IntArray:
     """Return samples in an order that follows from their cells, whatever their own order is."""
-    weights = np.cos(np.arange(view.shape[1]))
-    return np.argsort(np.asarray(cells.filled(view, column_means(view)) @ weights).ravel(), kind="stable")
+    if cells.has_gaps(view):
+        view = cells.filled(view, column_means(view))
+    return np.argsort(np.asarray(view @ np.cos(np.arange(view.shape[1]))).ravel(), kind="stable")
 
 
 def take_cells(view: View, samples: IntArray) -> FloatArray:

@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_memory as remember
 
 from emvc._array import FloatArray
-from emvc._validation import Views, check_choice, check_integer, check_memory, check_number
+from emvc._validation import Views, check_choice, check_integer, check_memory, check_number, check_weight
 from emvc.estimators._base import GraphOptions
 from emvc.graphs import normalized_affinity
 from emvc.spectral import cluster_embedding, leading_eigenvectors, scale_rows
@@ -99,7 +99,7 @@ class CoRegularized(GraphOptions):
 
     def _fit(self, views: Views, n_clusters: int, rng: np.random.Generator) -> dict[str, Any]:
         check_choice(self.kind, "kind", ("pairwise", "centroid"))
-        lam = check_number(self.lam, "lam")
+        lam = check_weight(self.lam, "lam")
         max_iter = check_integer(self.max_iter, "max_iter", least=1)
         tol = check_number(self.tol, "tol", strict=True)
         shape = (views.n_samples, views.n_samples)

@@ -25,6 +25,7 @@ from emvc._validation import (
     check_memory,
     check_number,
     check_views,
+    check_weight,
     has_dask,
 )
 from emvc.cluster_count import WIDTH, choose_n_clusters
@@ -69,7 +70,6 @@ FALSE_ALARMS = 0.05
 """What ``screen="auto"`` means."""
 
 _AUTO_WEIGHT = 4.0
-_MOST_WEIGHT = 1e9  # beyond, products with it overflow in single precision, and the optimum does not change
 _MOST_COUNTED = 5000  # of more samples, so many evenly spread ones choose the number of clusters
 _SINGLE_TOL = 1e-4  # gaps this large are far above the rounding of single precision
 
@@ -789,10 +789,7 @@ class EMVC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphOptions):
         if isinstance(value, str):
             check_choice(value, name, ("auto",))
             return auto
-        number = check_number(value, name)
-        if number > _MOST_WEIGHT:
-            raise ValueError(f"{name}={number:g} is too large; at {_MOST_WEIGHT:g} errors rule the objective already.")
-        return number
+        return check_weight(value, name)
 
 
 def _row_attributes(usual: FloatArray, shares: FloatArray) -> dict[str, Any]:

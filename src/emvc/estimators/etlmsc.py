@@ -38,7 +38,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from emvc._array import FloatArray
 from emvc._linalg import largest_eigenpairs
-from emvc._validation import Views, check_choice, check_integer, check_memory, check_number
+from emvc._validation import Views, check_choice, check_integer, check_memory, check_number, check_weight
 from emvc.estimators._base import GraphOptions
 from emvc.graphs import stack_transitions, transition_matrix
 from emvc.prox import ColumnGroups, shrinkage
@@ -146,7 +146,7 @@ class ETLMSC(GraphOptions):
         if isinstance(self.lam, str):
             check_choice(self.lam, "lam", ("auto",))
             return 0.04 if self.published else 10.0 / math.sqrt(n_samples)
-        return check_number(self.lam, "lam")
+        return check_weight(self.lam, "lam")
 
 
 def _decompose(

@@ -32,7 +32,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from emvc._array import FloatArray
 from emvc._linalg import largest_eigenpairs
-from emvc._validation import View, Views, check_choice, check_integer, check_memory, check_number
+from emvc._validation import View, Views, check_choice, check_integer, check_memory, check_number, check_weight
 from emvc.estimators._base import MultiViewClusterer
 from emvc.graphs import scale_view
 from emvc.prox import Simplex
@@ -111,7 +111,7 @@ class LMVSC(MultiViewClusterer):
 
     def _fit(self, views: Views, n_clusters: int, rng: np.random.Generator) -> dict[str, Any]:
         check_choice(self.embedding, "embedding", ("unit-rows", "plain"))
-        alpha = check_number(self.alpha, "alpha", strict=True)
+        alpha = check_weight(self.alpha, "alpha", strict=True)
         max_iter = check_integer(self.max_iter, "max_iter", least=1)
         tol = check_number(self.tol, "tol", strict=True)
         n_anchors = self._count_anchors(views.n_samples, n_clusters)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from emvc._validation import Views, check_choice, check_integer, check_memory, check_number
+from emvc._validation import Views, check_choice, check_integer, check_memory, check_number, check_weight
 from emvc.estimators._base import GraphOptions, limit_threads
 from emvc.estimators._solve import solve
 from emvc.graphs import stack_transitions
@@ -102,7 +102,7 @@ class RMSC(GraphOptions):
             check_choice(self.lam, "lam", ("auto",))
             lam = _AUTO_WEIGHT * n_clusters / (len(views.arrays) * views.n_samples)
         else:
-            lam = check_number(self.lam, "lam")
+            lam = check_weight(self.lam, "lam")
         tol = check_number(self.tol, "tol", strict=True)
         max_iter = check_integer(self.max_iter, "max_iter", least=1)
         shape = (views.n_samples, views.n_samples)

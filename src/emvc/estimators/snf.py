@@ -22,7 +22,7 @@ import numpy as np
 
 from emvc._array import FloatArray
 from emvc._threads import use_threads
-from emvc._validation import Views, check_choice, check_integer, check_memory, check_number
+from emvc._validation import Views, check_choice, check_integer, check_memory, check_weight
 from emvc.estimators._networks import (
     NetworkClusterer,
     scaled_exponential,
@@ -126,9 +126,9 @@ class SNF(NetworkClusterer):
     def _fuse(self, views: Views) -> FloatArray:
         check_choice(self.scale, "scale", SCALES)
         n_neighbors = check_integer(self.n_neighbors, "n_neighbors", least=1)
-        mu = check_number(self.mu, "mu", strict=True)
+        mu = check_weight(self.mu, "mu", strict=True)
         n_iter = check_integer(self.n_iter, "n_iter", least=0)
-        alpha = check_number(self.alpha, "alpha")
+        alpha = check_weight(self.alpha, "alpha")
         shape = (views.n_samples, views.n_samples)
         check_memory(2 * len(views.arrays) + 5, shape, advice="Cluster a subset of the samples or use fewer views.")
         networks, links = np.empty((len(views.arrays), *shape)), []

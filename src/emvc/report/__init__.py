@@ -94,6 +94,10 @@ def render_report(
         name_clusters=name_clusters,
     )
     notes = [join_notes] if isinstance(join_notes, str) else list(join_notes or ())
+    if getattr(model, "intake_", None):
+        from emvc.files import column_notes  # which brings pandas
+
+        notes += [note for note in column_notes(model.intake_) if note not in notes]
     return render_page(
         content,
         title=title or f"{content['method']} report: {content['n_samples']:,} samples",

@@ -138,7 +138,7 @@ def _views(model: Any, errors: FloatArray | None, outliers: BoolArray) -> list[d
         names = [str(k) for k in range(0 if errors is None else errors.shape[1])]
     view_errors = getattr(model, "view_errors_", None)
     weights = next((w for w in (getattr(model, n, None) for n in ("view_weights_", "weights_")) if w is not None), None)
-    scores = getattr(model, "view_scores_", None)
+    scores, gaps = getattr(model, "view_scores_", None), getattr(model, "missing_cells_", None)
     views = []
     for k, name in enumerate(names):
         view: dict[str, Any] = {"name": clean(name)}
@@ -151,6 +151,8 @@ def _views(model: Any, errors: FloatArray | None, outliers: BoolArray) -> list[d
         if errors is not None:
             view["condemned"] = int(outliers[:, k].sum())
             view["missing"] = int(np.isnan(errors[:, k]).sum())
+        if gaps is not None:
+            view["missing cells"] = float(gaps[k])
         view["unreliable"] = bool(view.get("reliability", 1.0) < UNRELIABLE)
         views.append(view)
     return views

@@ -228,6 +228,9 @@ def _clusters(content: Mapping[str, Any]) -> str:
     return _card("clusters", "Cluster sizes", "", bars(rows, columns=columns))
 
 
+_VIEW_FORMATS = {"weight": ".2f", "missing cells": ".1%"}
+
+
 def _views(content: Mapping[str, Any]) -> str:
     views = content["views"]
     if not views:
@@ -243,11 +246,12 @@ def _views(content: Mapping[str, Any]) -> str:
         hint = "The view with the highest score was kept."
     else:
         return _card("views", "Views", "", _table(["view"], [[view["name"]] for view in views]))
-    extra = [key for key in ("weight", "condemned", "missing") if key != kind and any(view.get(key) for view in views)]
+    counts = ("weight", "condemned", "missing", "missing cells")
+    extra = [key for key in counts if key != kind and any(view.get(key) for view in views)]
     rows = []
     for view in sorted(views, key=lambda view: -view[kind]):
         shown = f"{view[kind]:.2f}"
-        cells = [shown] + [f"{view[key]:.2f}" if key == "weight" else f"{view[key]:,}" for key in extra]
+        cells = [shown] + [format(view[key], _VIEW_FORMATS.get(key, ",")) for key in extra]
         label = view["name"] + (" (unreliable)" if view["unreliable"] else "")
         rows.append((label, view[kind], cells, "unreliable" if view["unreliable"] else ""))
     columns = ["view", text, *("left out" if key == "condemned" else key for key in extra)]
