@@ -1,7 +1,9 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.metrics.pairwise import rbf_kernel
 
 import emvc
 from emvc import EMVC
@@ -147,6 +149,21 @@ def test_refit_forgets_what_was_computed_for_the_last_fit(rng):
     model.fit([rng.standard_normal((150, 5)) for _ in range(2)])
     assert model.reliability_.max() < before[0].min()
     assert model.confidence_.mean() < before[1].mean()
+
+
+@pytest.mark.parametrize("affinity", ["auto", "precomputed"])
+def test_rows_with_ids_may_come_in_another_order(fitted, affinity):
+    views = {name: pd.DataFrame(view).rename("s{}".format) for name, view in fitted[0].items()}
+    if affinity == "precomputed":
+        views = {name: pd.DataFrame(rbf_kernel(view), view.index, view.index) for name, view in views.items()}
+    model = EMVC(3, affinity=affinity, random_state=0).fit(views)
+    order = np.random.default_rng(0).permutation(150)
+    turned = {name: v.iloc[order, order if affinity == "precomputed" else slice(None)] for name, v in views.items()}
+    one, other = (emvc.assess(given, model, n_resamples=2, n_clusters=[]) for given in (views, turned))
+    np.testing.assert_allclose(other.cluster_stability, one.cluster_stability)
+    turned["v0"] = turned["v0"].rename(index={"s3": "t"}, columns={"s3": "t"})
+    with pytest.raises(ValueError, match=r"fitted to 150 samples, but these views have 151|row indices"):
+        emvc.assess(turned, model)
 
 
 def test_other_views_than_those_of_the_fit_are_refused(fitted):

@@ -3,6 +3,8 @@
 import io
 import json
 import os
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -262,3 +264,15 @@ def test_landmarks_that_cannot_be_believed_keep_nothing_from_being_saved(trainin
     np.testing.assert_array_equal(again.confidence_, model.confidence_)
     if training:
         np.testing.assert_array_equal(again.predict_proba(views), model.predict_proba(views))
+
+
+def test_saving_does_not_rest_on_assertions(tmp_path):
+    """Python leaves these out with -O."""
+    code = """
+import sys
+import emvc
+from emvc.datasets import make_paper_synthetic
+emvc.EMVC(2, random_state=0).fit(make_paper_synthetic(20, random_state=0).views).save(sys.argv[1])
+"""
+    subprocess.run([sys.executable, "-O", "-c", code, str(tmp_path / "m.emvc")], check=True)
+    assert emvc.load(tmp_path / "m.emvc").reliability_.shape == (2,)

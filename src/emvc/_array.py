@@ -19,6 +19,9 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.intp]
 
+LARGEST = 1e150
+"""Largest value of a view: squares of larger ones overflow."""
+
 ROUNDING = 1e-9
 """Share of a number below which another one counts as nothing, and a difference as none."""
 

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from emvc._array import LARGEST
 from emvc._sparse import check_sparse
 from emvc.spectral import EMBEDDINGS
-
-_LARGEST = 1e150  # squares of larger values overflow
 
 
 @dataclass(frozen=True)
@@ -354,7 +353,7 @@ def _check_views(training: Any, sizes: Sizes, *, square: bool) -> None:
             fits, values = len(view) == training.views[0].shape[0] and view.shape[1] > 0, view
         if not fits or (square and view.shape[0] != view.shape[1]):
             raise ValueError(f"field {name} has the shape {' x '.join(map(str, view.shape))}, which fits nothing")
-        if values.dtype.kind != "f" or (values.size and not np.nanmax(np.abs(values), initial=0.0) <= _LARGEST):
+        if values.dtype.kind != "f" or (values.size and not np.nanmax(np.abs(values), initial=0.0) <= LARGEST):
             raise ValueError(f"field {name} holds values that no view can have")
 
 

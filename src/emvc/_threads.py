@@ -299,21 +299,3 @@ def gram(matrix: FloatArray) -> FloatArray:
         for task in (multiply, mirror):
             _run([partial(task, part) for part in range(parts)], n_threads())
     return out
-
-
-def grams(one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the Gram matrices of two matrices, at the same time if they are not large.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> [matrix.shape for matrix in grams(np.ones((5, 2)), np.ones((5, 3)))]
-    [(2, 2), (3, 3)]
-    """
-    if max(one.shape[1], other.shape[1]) >= 2 * _LEAST_ROWS:
-        return gram(one), gram(other)
-    found = np.empty((one.shape[1],) * 2, one.dtype), np.empty((other.shape[1],) * 2, other.dtype)
-    tasks = [partial(np.matmul, x.T, x, out=out) for x, out in zip((one, other), found, strict=True)]
-    with use_threads():
-        _run(tasks, n_threads())
-    return found

@@ -11,12 +11,11 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import check_array
 
-from emvc._array import BoolArray, FloatArray, IntArray
+from emvc._array import LARGEST, BoolArray, FloatArray, IntArray
 from emvc._containers import Table, expand, is_frame, is_mudata
 from emvc._memory import available_memory
 from emvc._sparse import check_if_sparse
 
-_LARGEST = 1e150  # squares of larger values overflow
 _SMALLEST = 1e-150  # squares of smaller values are rounded to few digits, or to none
 _MOST_WEIGHT = 1e9
 
@@ -368,20 +367,20 @@ def _check_cells(array: View, name: str, at: Places, *, gaps: bool) -> View:
     Return the view, as an array if cells are missing.
     """
     values = array.data if scipy.sparse.issparse(array) else array
-    if values.size == 0 or (values.min() >= -_LARGEST and values.max() <= _LARGEST):
+    if values.size == 0 or (values.min() >= -LARGEST and values.max() <= LARGEST):
         return array
     _reject_missing(array, name, at)
-    if gaps and np.nanmin(values) >= -_LARGEST and np.nanmax(values) <= _LARGEST:
+    if gaps and np.nanmin(values) >= -LARGEST and np.nanmax(values) <= LARGEST:
         if scipy.sparse.issparse(array):
             check_memory(2, array.shape, advice=f"Missing cells make view {name!r} an array; drop them first.")
         return to_dense(array)
     if scipy.sparse.issparse(array):
         array = array.tocoo()
         size = np.abs(array.data)
-        bad = int(np.flatnonzero(size > _LARGEST if gaps else ~(size <= _LARGEST))[0])
+        bad = int(np.flatnonzero(size > LARGEST if gaps else ~(size <= LARGEST))[0])
         row, column, value = int(array.row[bad]), int(array.col[bad]), float(array.data[bad])
     else:
-        bad = np.abs(array) > _LARGEST if gaps else ~(np.abs(array) <= _LARGEST)
+        bad = np.abs(array) > LARGEST if gaps else ~(np.abs(array) <= LARGEST)
         row, column = (int(index[0]) for index in np.nonzero(bad))
         value = float(array[row, column])
     where, sample = at.column(column), at.sample(row)

@@ -14,10 +14,11 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from emvc._array import FloatArray, IntArray
+from emvc._html import html_table
 from emvc._terminal import Console
-from emvc._validation import Views, check_generator, check_integer, check_views
+from emvc._validation import Views, check_generator, check_integer
 from emvc.cluster_count import choose_n_clusters
-from emvc.estimators._base import limit_threads
+from emvc.estimators._base import limit_threads, views_of_fit
 from emvc.estimators._confidence import matched, resample
 from emvc.estimators.emvc import EMVC
 from emvc.method.reliability import rand_index
@@ -100,23 +101,17 @@ class Assessment:
         """Return the summary as tables for notebooks."""
         first = f"<p>{escape(str(self).splitlines()[0])}</p>"
         parts = [
-            _table(("cluster", "stability"), [(str(c), f"{v:.2f}") for c, v in enumerate(self.cluster_stability)]),
-            _table(
+            html_table(("cluster", "stability"), [(str(c), f"{v:.2f}") for c, v in enumerate(self.cluster_stability)]),
+            html_table(
                 ("number of clusters", "stability", "score"),
                 [(str(r["n_clusters"]), f"{r['stability']:.2f}", f"{r['score']:.3f}") for r in self.by_n_clusters],
             ),
-            _table(
+            html_table(
                 ("view", "reliability", "clusters without it agree"),
                 [(v["name"], f"{v['reliability']:.2f}", f"{v['agreement']:.2f}") for v in self.views],
             ),
         ]
         return first + "".join(parts)
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in header)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def assess(
@@ -133,7 +128,7 @@ def assess(
     Parameters
     ----------
     views : list or dict of arrays
-        What the model was fitted to.
+        What the model was fitted to; rows with ids may come in another order.
     model : EMVC
         Fitted with all samples (no landmarks).
     n_resamples : int
@@ -155,13 +150,8 @@ def assess(
     """
     check_is_fitted(model)
     n_resamples = check_integer(n_resamples, "n_resamples", least=1)
-    square = model._is_precomputed()
-    checked = check_views(views, allow_missing=True, allow_gaps=True, precomputed=square, caller="assess")
+    checked = views_of_fit(views, model, precomputed=model._is_precomputed(), caller="assess")
     labels, number = np.asarray(model.labels_), int(model.n_clusters_)
-    if checked.n_samples != len(labels):
-        raise ValueError(f"The model was fitted to {len(labels)} samples, but these views have {checked.n_samples}.")
-    if list(checked.names) != list(model.view_names_):
-        raise ValueError(f"The model was fitted to the views {model.view_names_}, but these are {list(checked.names)}.")
     rng = check_generator(random_state)
     seed = int(rng.integers(2**31 - 1))
     with limit_threads(model.n_jobs), _bar(verbose) as bar:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -137,6 +138,40 @@ def input_names(views: Views) -> dict[str, Any]:
     names |= {name: coding.names for name, coding in views.codings.items()}
     unnamed = {name for name, coding in views.codings.items() if not coding.named}
     return {name: np.array(names[name], dtype=str) for name in views.names if name in names and name not in unnamed}
+
+
+def views_of_fit(views: Any, model: Any, *, caller: str, precomputed: bool = False) -> Views:
+    """Check views that a model was fitted to, and return their samples in the order of the fit, if both have names.
+
+    Raises
+    ------
+    ValueError
+        If they are other views, or views of other samples.
+    """
+    checked = check_views(views, allow_missing=True, allow_gaps=True, precomputed=precomputed, caller=caller)
+    checked = _in_order(checked, getattr(model, "sample_names_", None), square=precomputed)
+    n_samples = len(model.labels_)
+    if checked.n_samples != n_samples:
+        raise ValueError(f"The model was fitted to {n_samples} samples, but these views have {checked.n_samples}.")
+    known = list(getattr(model, "view_names_", checked.names))
+    if list(checked.names) != known:
+        raise ValueError(f"The model was fitted to the views {known}, but these are {list(checked.names)}.")
+    return checked
+
+
+def _in_order(views: Views, known: Any, *, square: bool) -> Views:
+    """Return the samples in the order of their known names."""
+    if known is None or views.sample_names is None or len(known) != views.n_samples:
+        return views
+    place = {str(name): i for i, name in enumerate(views.sample_names)}
+    strange = next((str(name) for name in known if str(name) not in place), None)
+    if strange is not None:
+        raise ValueError(f"The model was fitted to sample {strange!r}, which these views do not have.")
+    order = np.array([place[str(name)] for name in known])
+    if np.array_equal(order, np.arange(len(order))):
+        return views
+    arrays = tuple(array[order][:, order] if square else array[order] for array in views.arrays)
+    return replace(views, arrays=arrays, missing=views.missing[order], sample_names=views.sample_names[order])
 
 
 class GraphOptions(MultiViewClusterer):

@@ -484,7 +484,7 @@ class EMVC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphOptions):
     def save(self, path: str | os.PathLike[str], *, training: bool = True) -> None:
         """Write the fitted model to a file that `emvc.load` reads (see `emvc.persistence.save`)."""
         check_is_fitted(self)
-        assert len(self.reliability_)  # computed now: the chains that tell it are not saved
+        self._found_["reliability"] = self.reliability_  # computed now: the chains that tell it are not saved
         if not training and hasattr(self, "_training"):
             self._curve()  # nor can confidence be told without the samples
         super().save(path, training=training)

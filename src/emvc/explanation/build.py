@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from emvc._array import FloatArray, IntArray
-from emvc._validation import Views, check_generator, check_views
+from emvc._validation import Views, check_generator
+from emvc.estimators._base import views_of_fit
 from emvc.explanation.columns import Annotation, read_annotations
 from emvc.explanation.markers import Markers, column_values, find_markers
 from emvc.explanation.profiles import associate, find_traits
@@ -95,7 +95,7 @@ def explain(
     notes: list[str] = []
     markers, values = None, {}
     if views is not None:
-        checked = _checked(model, views, len(labels))
+        checked = _checked(model, views)
         markers = _markers(model, checked, labels, number, split=split)
         values = _values(markers, checked, number)
     columns: list[Annotation] = []
@@ -133,34 +133,13 @@ def _used_for_clustering(model: Any, columns: Sequence[Annotation]) -> list[str]
     return notes
 
 
-def _checked(model: Any, views: Any, n_samples: int) -> Views:
-    """Return the views if they are those of the model."""
-    checked = _in_order(check_views(views, allow_missing=True, allow_gaps=True, caller="explain"), model)
-    if checked.n_samples != n_samples:
-        raise ValueError(f"The model was fitted to {n_samples} samples, but these views have {checked.n_samples}.")
-    known = list(getattr(model, "view_names_", checked.names))
-    if list(checked.names) != known:
-        raise ValueError(f"The model was fitted to the views {known}, but these are {list(checked.names)}.")
+def _checked(model: Any, views: Any) -> Views:
+    """Return the views if they are those of the model and have features."""
+    checked = views_of_fit(views, model, caller="explain")
     affinity = getattr(model, "affinity", None)
     if isinstance(affinity, str) and affinity == "precomputed":
         raise ValueError("The model was fitted to similarities, which have no features: leave the views out.")
     return checked
-
-
-def _in_order(views: Views, model: Any) -> Views:
-    """Return the samples in the order of the fit, if both have names."""
-    known = getattr(model, "sample_names_", None)
-    if known is None or views.sample_names is None or len(known) != views.n_samples:
-        return views
-    place = {str(name): i for i, name in enumerate(views.sample_names)}
-    strange = next((str(name) for name in known if str(name) not in place), None)
-    if strange is not None:
-        raise ValueError(f"The model was fitted to sample {strange!r}, which these views do not have.")
-    order = np.array([place[str(name)] for name in known])
-    if np.array_equal(order, np.arange(len(order))):
-        return views
-    arrays = tuple(array[order] for array in views.arrays)
-    return replace(views, arrays=arrays, missing=views.missing[order], sample_names=views.sample_names[order])
 
 
 def _markers(model: Any, views: Views, labels: IntArray, number: int, *, split: bool) -> Markers:

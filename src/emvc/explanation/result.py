@@ -12,6 +12,7 @@ import numpy as np
 
 from emvc._array import FloatArray, IntArray
 from emvc._containers import require
+from emvc._html import html_table
 from emvc.explanation.markers import LEVEL, Markers
 from emvc.explanation.profiles import Finding, Trait, name_clusters
 
@@ -194,18 +195,16 @@ class Explanation:
     def _repr_html_(self) -> str:
         """Return the summary as a table for notebooks."""
         head = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.summary())
-        rows = ""
-        for cluster, name in enumerate(self.names()):
-            traits = [trait.text for trait in self.telling_traits(cluster)]
-            cells = (
+        rows = [
+            (
                 name,
                 str(int(np.sum(self.labels == cluster))),
                 "; ".join(self.marker_texts(cluster)),
-                "; ".join(traits),
+                "; ".join(trait.text for trait in self.telling_traits(cluster)),
             )
-            rows += "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
-        titles = "".join(f"<th>{title}</th>" for title in ("cluster", "samples", "markers", "annotations"))
-        return f"{head}<table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>"
+            for cluster, name in enumerate(self.names())
+        ]
+        return head + html_table(("cluster", "samples", "markers", "annotations"), rows)
 
 
 MARKER_COLUMNS = ("cluster", "view", "feature", "direction", "effect", "difference", "p", "fdr", "group")

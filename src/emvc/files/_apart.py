@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from emvc._memory import available_memory
+from emvc.files._gate import MOST_PACKED
 
 KINDS = (".mat", ".h5", ".hdf5", ".h5ad", ".h5mu", ".zarr", ".parquet")
 """Formats that are read in this way."""
@@ -43,7 +44,6 @@ _LAST_WORDS = 5.0  # seconds for a process to end that says nothing any more
 _SLACK = 2**28  # bytes that libraries may need beside the data
 _LEAST_ROOM = 2**30  # bytes for any file, and libraries that are loaded for it
 _GROWTH = 16  # bytes for each that a file claims, while it is read
-_MOST_PACKED = 1032  # times that zlib can shrink anything
 _ARROW_ROOM = 2**32  # bytes of addresses that Arrow sets aside without using them
 _MODEST = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}  # addresses are what is limited
 _NUMBER = struct.Struct("<Q")
@@ -309,7 +309,7 @@ def _claimed(path: Path, *, whole: bool) -> float:
         return check_zarr(path, math.inf)
     if kind != ".mat" or _is_hdf5(path):
         return check_hdf5(path, whole=whole)
-    return _MOST_PACKED * path.stat().st_size
+    return MOST_PACKED * path.stat().st_size
 
 
 def _is_hdf5(path: Path) -> bool:

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from emvc._array import BoolArray
+from emvc._array import LARGEST, BoolArray
 
 _MOST_NAMED = 5
-_LARGEST = 1e150  # squares of larger values overflow
 _LABEL_NAMES = {"y", "gt", "gnd", "label", "labels", "truth", "truelabel", "true_labels", "class", "classes", "target"}
 
 
@@ -185,11 +184,11 @@ def check_values(view: FileView) -> FileView:
     if view.values.shape[1] == 0:
         raise ValueError(f"{owner} has no features.")
     if scipy.sparse.issparse(view.values):
-        if not np.all(np.abs(view.values.data) <= _LARGEST):
+        if not np.all(np.abs(view.values.data) <= LARGEST):
             raise ValueError(f"{owner} contains NaN, infinite or too large values.")
         return view
     for first, block in _numeric_blocks(view.values):
-        bad: BoolArray = np.abs(block) > _LARGEST
+        bad: BoolArray = np.abs(block) > LARGEST
         if bad.any():
             row, column = (int(index[0]) for index in np.nonzero(bad))
             value = float(block[row, column])

@@ -27,7 +27,8 @@ from emvc._memory import available_memory
 
 _TEXT_GROWTH = 8  # bytes of memory for a byte of text, while a table is parsed
 _BOOK_GROWTH = 8  # for a byte of an unpacked workbook
-_MOST_PACKED = 1032  # times that zlib can shrink anything
+MOST_PACKED = 1032
+"""How many times zlib can shrink anything."""
 _FULLEST = 2000  # times the size of a file: values that were written take more room than this
 _SMALL = 2**26  # bytes that need no doubt
 _LARGEST_NAMES = 2**26  # bytes of descriptions in one store
@@ -108,7 +109,7 @@ def _check_regular(path: Path) -> None:
 
 def _check_packed_text(path: Path, room: float) -> None:
     """Unpack a text without keeping it, if it could be too large; sizes told by the file mean nothing."""
-    if _TEXT_GROWTH * _MOST_PACKED * path.stat().st_size <= min(room, _FULLEST * _SMALL):
+    if _TEXT_GROWTH * MOST_PACKED * path.stat().st_size <= min(room, _FULLEST * _SMALL):
         return
     size = 0
     try:
