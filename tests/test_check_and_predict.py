@@ -199,7 +199,7 @@ def test_a_config_says_how_each_file_is_read_and_gives_options(capsys, tmp_path)
     assert joined.views["clinic"].to_dict("list") == {"Größe": [1.5, 3.5, 5.5], "b": [2, 4, 1]}
     assert joined.views["b"].loc["x"].to_dict() == {"f": 102.0, "g": 105.0}
     code, shown = run(capsys, "cluster", "--config", tmp_path / "study.toml")
-    assert (code, shown.err) == (1, "error: study.toml: 'emvc cluster' has no option 'no_such'.\n")
+    assert (code, shown.err) == (1, "error: study.toml: 'emvc cluster' has no option 'no-such'.\n")
     text = (tmp_path / "study.toml").read_text().replace("no-such = 1\n", "quiet = true\n")
     (tmp_path / "study.toml").write_text(text)
     assert run(capsys, "cluster", "--config", tmp_path / "study.toml")[0] == 0
