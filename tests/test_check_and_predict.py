@@ -133,6 +133,19 @@ def test_check_tells_types_gaps_and_known_classes(capsys, tables, tmp_path):
     assert warning in read_views([tmp_path / "clinic.csv"]).notes
 
 
+def test_check_warns_of_a_view_given_twice_and_of_one_that_tells_nothing(capsys, tables, tmp_path):
+    gene = tables[0]["gene"]
+    gene.to_csv(tmp_path / "gene.csv")
+    gene.iloc[::-1].to_csv(tmp_path / "copy.csv", sep=";")
+    (gene * 0 + 1).to_csv(tmp_path / "flat.csv")
+    files = [tmp_path / f"{name}.csv" for name in ("gene", "copy", "flat")]
+    _, shown = run(capsys, "check", *files, "--json")
+    assert json.loads(shown.out)["warnings"] == [
+        "flat: no column tells the samples apart; leave the view out.",
+        "gene and copy hold the same values, which would count twice: leave one of them out.",
+    ]
+
+
 def test_check_suggests_landmarks_for_many_samples(capsys, tmp_path):
     np.save(tmp_path / "a.npy", np.zeros((10_001, 2)))
     _, shown = run(capsys, "check", tmp_path / "a.npy", "--json")
