@@ -133,6 +133,19 @@ def test_check_tells_types_gaps_and_known_classes(capsys, tables, tmp_path):
     assert warning in read_views([tmp_path / "clinic.csv"]).notes
 
 
+def test_check_warns_of_a_view_given_twice_and_of_one_that_tells_nothing(capsys, tables, tmp_path):
+    gene = tables[0]["gene"]
+    gene.to_csv(tmp_path / "gene.csv")
+    gene.iloc[::-1].to_csv(tmp_path / "copy.csv", sep=";")
+    (gene * 0 + 1).to_csv(tmp_path / "flat.csv")
+    files = [tmp_path / f"{name}.csv" for name in ("gene", "copy", "flat")]
+    _, shown = run(capsys, "check", *files, "--json")
+    assert json.loads(shown.out)["warnings"] == [
+        "flat: no column tells the samples apart; leave the view out.",
+        "gene and copy hold the same values, which would count twice: leave one of them out.",
+    ]
+
+
 def test_check_suggests_landmarks_for_many_samples(capsys, tmp_path):
     np.save(tmp_path / "a.npy", np.zeros((10_001, 2)))
     _, shown = run(capsys, "check", tmp_path / "a.npy", "--json")
@@ -199,7 +212,7 @@ def test_a_config_says_how_each_file_is_read_and_gives_options(capsys, tmp_path)
     assert joined.views["clinic"].to_dict("list") == {"Größe": [1.5, 3.5, 5.5], "b": [2, 4, 1]}
     assert joined.views["b"].loc["x"].to_dict() == {"f": 102.0, "g": 105.0}
     code, shown = run(capsys, "cluster", "--config", tmp_path / "study.toml")
-    assert (code, shown.err) == (1, "error: study.toml: 'emvc cluster' has no option 'no_such'.\n")
+    assert (code, shown.err) == (1, "error: study.toml: 'emvc cluster' has no option 'no-such'.\n")
     text = (tmp_path / "study.toml").read_text().replace("no-such = 1\n", "quiet = true\n")
     (tmp_path / "study.toml").write_text(text)
     assert run(capsys, "cluster", "--config", tmp_path / "study.toml")[0] == 0

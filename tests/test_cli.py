@@ -20,6 +20,11 @@ def test_version(capsys):
     assert shown.out.strip() == f"emvc {emvc.__version__}"
 
 
+def test_python_runs_the_command_as_well():
+    done = subprocess.run([sys.executable, "-m", "emvc", "--version"], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == f"emvc {emvc.__version__}"
+
+
 def test_help_names_the_commands(capsys):
     code, shown = run(capsys, "--help")
     assert code == 0

@@ -371,6 +371,8 @@ def test_files_that_do_not_fit_together(tmp_path):
         read_views([left, longer])
     with pytest.raises(FileNotFoundError, match="does not exist"):
         read_views([tmp_path / "none.csv"])
+    with pytest.raises(IsADirectoryError, match="is a folder: name the files in it, one for each view"):
+        read_views([tmp_path])
     with pytest.raises(ValueError, match="has no column 'key'"):
         read_views([one], id_column="key")
     with pytest.raises(ValueError, match="No files"):

@@ -132,7 +132,10 @@ def kernel(view):
     ("change", "message"),
     [
         (lambda views: views[:1], "EMVC was fitted to 2 views, but got 1"),
-        (lambda views: {"a": views[0]}, "view 'b' is missing; the model was fitted to 'a', 'b'"),
+        (
+            lambda views: {"a": views[0]},
+            "view 'b' is missing; the model was fitted to 'a', 'b'. If the new samples do not have it, give rows",
+        ),
         (lambda views: {"a": views[0], "b": views[1], "c": views[0]}, "view 'c' is unknown"),
         (lambda views: {"a": views[0], "b": views[1][:, :5]}, "view 'b' has 5 features, but EMVC was fitted to 6"),
         (lambda views: [views[0], views[1][:9]], "must have the same samples"),

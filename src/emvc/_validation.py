@@ -112,7 +112,7 @@ def check_views(
         if fitted._training.single and len(named) == 1:
             named, single = [(fitted.view_names_[0], named[0][1])], True
         else:
-            named = _match(named, fitted.view_names_, by_name=by_name)
+            named = _match(named, fitted.view_names_, by_name=by_name, allow_missing=allow_missing)
     codings = None if fitted is None else getattr(fitted, "_codings_", {})
     names = tuple(name for name, _ in named)
     gathered, samples = _gather(named, codings=codings, order=order, precomputed=precomputed)
@@ -223,7 +223,9 @@ def _name_views(views: Any) -> tuple[list[tuple[str, Any]], bool]:
     return [("0", views)], True
 
 
-def _match(named: list[tuple[str, Any]], names: Sequence[str], *, by_name: bool) -> list[tuple[str, Any]]:
+def _match(
+    named: list[tuple[str, Any]], names: Sequence[str], *, by_name: bool, allow_missing: bool
+) -> list[tuple[str, Any]]:
     """Return new views as those of a fit: by their names, or else by their places.
 
     Raises
@@ -238,7 +240,13 @@ def _match(named: list[tuple[str, Any]], names: Sequence[str], *, by_name: bool)
     for one, others, what in ((names, given, "missing"), (given, names, "unknown")):
         for name in one:
             if name not in others:
-                raise ValueError(f"view {name!r} is {what}; the model was fitted to {', '.join(map(repr, names))}.")
+                advice = (
+                    " If the new samples do not have it, give rows of NaN."
+                    if allow_missing and what == "missing"
+                    else ""
+                )
+                fitted = ", ".join(map(repr, names))
+                raise ValueError(f"view {name!r} is {what}; the model was fitted to {fitted}.{advice}")
     return [(name, given[name]) for name in names]
 
 

@@ -71,7 +71,7 @@ def use_config(context: typer.Context, path: Path | None) -> Path | None:
         known = {parameter.name for parameter in context.command.params} - {"config", "views"}
         unknown = sorted(set(config.options) - {str(name) for name in known})
         if unknown:
-            raise ValueError(f"{path.name}: 'emvc {context.info_name}' has no option {unknown[0]!r}.")
+            raise ValueError(f"{path.name}: 'emvc {context.info_name}' has no option {unknown[0].replace('_', '-')!r}.")
         output = config.options.get("output")
         if isinstance(output, str):
             config.options["output"] = str(path.parent / output)

@@ -7,9 +7,11 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse
 
 from emvc.files._base import FileView, ReadOptions, about_labels, check_values, some
@@ -254,6 +256,8 @@ def _look(view: FileView, profile: ViewProfile) -> list[str]:
     found = about_labels(view)
     if profile.missing > _MOST_MISSING:
         found.append(f"{view.name}: {profile.missing:.0%} of the cells have no value.")
+    if profile.types and {name for name, count in profile.types.items() if count} == {"constant"}:
+        found.append(f"{view.name}: no column tells the samples apart; leave the view out.")
     return found
 
 
@@ -270,7 +274,19 @@ def _look_at_join(views: Sequence[FileView], joined: JoinedViews) -> list[str]:
         if common < POOR:
             like = some((view.ids or ())[:3])
             found.append(f"{view.name}: only {common:.0%} of its samples are in another view ({like} here).")
-    return found
+    return found + [
+        f"{one} and {other} hold the same values, which would count twice: leave one of them out."
+        for one, other in combinations(joined.views, 2)
+        if _are_equal(joined.views[one], joined.views[other])
+    ]
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    if isinstance(one, pd.DataFrame) and isinstance(other, pd.DataFrame):
+        return bool(one.equals(other))
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc" and other.dtype.kind in "fc")
+    return False
 
 
 def _presence(views: Sequence[FileView]) -> list[dict[str, Any]]:

@@ -223,9 +223,11 @@ def kind_of(path: Path) -> str:
 def _checked(address: str, options: ReadOptions) -> list[FileView]:
     """Read a file behind the gate, in a process of its own where damaged files can crash the reader."""
     path = Path(split_path(address)[0])
-    kind = kind_of(path)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")
+    if path.is_dir() and path.suffix != ".zarr":
+        raise IsADirectoryError(f"{path} is a folder: name the files in it, one for each view.")
+    kind = kind_of(path)
     try:
         check_file(path, kind)
         return list(read_apart(address, options)) if kind in KINDS else _read(address, options)
