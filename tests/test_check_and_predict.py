@@ -16,7 +16,8 @@ from anndata import AnnData
 from rich.console import Console
 
 import emvc
-from emvc import EMVC, cli, cli_cluster, files, read_views
+from emvc import EMVC, cli, files, read_views
+from emvc.cli import cluster as cluster_module
 from emvc.files import ReadOptions
 from messy import clean_views, write_set
 
@@ -30,7 +31,7 @@ def run(capsys, *arguments):
 @pytest.fixture(autouse=True)
 def plain_report(monkeypatch):
     monkeypatch.setattr("emvc.report.write_report", lambda _model, path, **_: path.write_text("a report"))
-    monkeypatch.setattr("emvc.cli_cluster._MOST_ASSESSED", 0)
+    monkeypatch.setattr("emvc.cli.cluster._MOST_ASSESSED", 0)
 
 
 @pytest.fixture
@@ -337,15 +338,15 @@ def test_first_compilation_is_announced_on_terminals_only(monkeypatch, tmp_path)
 
     dispatcher = next(value for value in vars(rows).values() if hasattr(value, "stats"))
     told = io.StringIO()
-    monkeypatch.setattr(cli_cluster, "err", Console(file=told, force_terminal=True))
+    monkeypatch.setattr(cluster_module, "err", Console(file=told, force_terminal=True))
     monkeypatch.setattr(dispatcher._cache, "_cache_path", str(tmp_path))
-    cli_cluster.announce_compilation(silent=True)
+    cluster_module.announce_compilation(silent=True)
     assert told.getvalue() == ""
-    cli_cluster.announce_compilation(silent=False)
+    cluster_module.announce_compilation(silent=False)
     assert "compiling, once, about 20 s ..." in told.getvalue()
     (tmp_path / "rows.any-1.py311.nbi").write_text("compiled")
     said = told.getvalue()
-    cli_cluster.announce_compilation(silent=False)
+    cluster_module.announce_compilation(silent=False)
     assert told.getvalue() == said
 
 

@@ -40,7 +40,7 @@ def cluster(capsys, *arguments):
 def plain_report(request, monkeypatch):
     """Drawing takes seconds, and so do repeated fits: only tests that ask for it get the real report."""
     if "real_report" not in request.fixturenames:
-        monkeypatch.setattr("emvc.cli_cluster._MOST_ASSESSED", 0)
+        monkeypatch.setattr("emvc.cli.cluster._MOST_ASSESSED", 0)
         monkeypatch.setattr("emvc.report.write_report", lambda _model, path, **_: Path(path).write_text("a report"))
 
 

@@ -15,10 +15,7 @@ ROOT = Path(__file__).parents[1]
 REFERENCE = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
 LISTED = set(re.findall(r"^   ~?(emvc\.\w+)$", REFERENCE, flags=re.MULTILINE))
 # The command line and what it alone uses, the hot loops, and the estimators, which are listed as names of emvc.
-INTERNAL = {
-    *("cli", "cli_board", "cli_check", "cli_cluster", "cli_explain", "cli_options", "cli_predict"),
-    *("demo", "layout", "kernels", "estimators"),
-}
+INTERNAL = {"cli", "demo", "layout", "kernels", "estimators"}
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 TUTORIALS = sorted((ROOT / "tutorials").glob("*.py"))
 

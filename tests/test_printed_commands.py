@@ -57,7 +57,7 @@ def study(tmp_path, monkeypatch):
 def plain_report(monkeypatch):
     """Drawing and repeated fits take seconds, and are tested elsewhere."""
     monkeypatch.setattr("emvc.report.write_report", lambda _model, path, **_: path.write_text("a report"))
-    monkeypatch.setattr("emvc.cli_cluster._MOST_ASSESSED", 0)
+    monkeypatch.setattr("emvc.cli.cluster._MOST_ASSESSED", 0)
 
 
 def run(capsys, command):

@@ -40,9 +40,9 @@ RECORDS = "records.sqlite"
 TIME_LIMIT = 300.0
 MEMORY_LIMIT = 12_000.0
 _NOT_CORE = (
-    *("experiments", "report", "files", "datasets", "persistence.py", "results.py", "_version.py"),
-    *("cli.py", "cli_board.py", "cli_check.py", "cli_cluster.py", "cli_explain.py", "cli_options.py", "cli_predict.py"),
-    *("demo.py", "plot.py", "layout.py"),
+    *("experiments", "report", "files", "datasets", "explanation", "plot", "cli", "demo.py", "layout.py"),
+    *("persistence.py", "_model_fields.py", "results.py", "findings.py", "assessment.py", "_version.py"),
+    *("_output.py", "_terminal.py", "_parent.py", "_html.py"),
 )
 """Parts of the package that have no influence on clusters."""
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from emvc._output import write_file
 from emvc._terminal import Console, csv_bytes
-from emvc.cli_options import (
+from emvc.cli.options import (
     ConfigFile,
     Debug,
     Files,

@@ -1,4 +1,4 @@
-"""The commands for a user's own files: `emvc cluster` and `emvc report`; see also cli_check and cli_predict."""
+"""The commands for a user's own files: `emvc cluster` and `emvc report`; see also check and predict."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from emvc import cli_explain
 from emvc._output import new_results
 from emvc._terminal import Console, csv_bytes
-from emvc.cli_options import (
+from emvc.cli import explain
+from emvc.cli.options import (
     ConfigFile,
     Debug,
     Files,
@@ -36,7 +36,7 @@ from emvc.cli_options import (
 out = Console()
 err = Console(stderr=True)
 
-FILES = ("labels.csv", "report.html", "model.emvc", *cli_explain.FILES)
+FILES = ("labels.csv", "report.html", "model.emvc", *explain.FILES)
 """What `emvc cluster` writes."""
 
 _LATER = ("model.html", "comparison.html")  # what `emvc report` adds unless told another place
@@ -202,12 +202,12 @@ def cluster(
         notes = [*joined.notes, *column_notes(getattr(model, "intake_", [])), *([_ONE_HOT] if one_hot else []), *notes]
         assessment = _assess(joined, model, assess, verbose=0 if silent or not err.is_terminal else 1)
         with _status("writing", silent=silent), limit_threads(jobs):
-            explained = cli_explain.explain_clusters(joined, model, annotate, split=split, assessment=assessment)
+            explained = explain.explain_clusters(joined, model, annotate, split=split, assessment=assessment)
             findings = _write_results(
                 folder, model, joined, notes, assessment, explained, name_clusters=name_clusters, safe=safe_csv
             )
     summary = _summarize(model, output, notes, findings, time.perf_counter() - started)
-    summary["explanation"] = cli_explain.explanation_lines(explained)
+    summary["explanation"] = explain.explanation_lines(explained)
     if as_json:
         typer.echo(json.dumps(summary))
     elif not quiet:
@@ -316,7 +316,7 @@ def _write_results(
         explanation=explained,
         name_clusters=name_clusters,
     )
-    report.write_files(folder, cli_explain.explanation_files(model, explained, assessment, safe=safe))
+    report.write_files(folder, explain.explanation_files(model, explained, assessment, safe=safe))
     return [finding.as_dict() for finding in findings]
 
 
@@ -418,7 +418,7 @@ def write_report(
         from emvc.persistence import load
 
         if other is not None:
-            path = cli_explain.write_comparison(model, other, output)
+            path = explain.write_comparison(model, other, output)
             out.print(Text(f"Comparison: {path}"), soft_wrap=True)
             return
         model = model_file(model)
@@ -430,6 +430,6 @@ def write_report(
             raise IsADirectoryError(f"{path} is a folder, not a file.")
         names = getattr(fitted, "sample_names_", range(len(fitted.labels_)))
         title = f"Clusters of {len(fitted.labels_)} samples in {', '.join(fitted.view_names_)}"
-        explained = cli_explain.explain_saved(fitted)
+        explained = explain.explain_saved(fitted)
         report.write_report(fitted, path, sample_ids=[str(name) for name in names], title=title, explanation=explained)
         out.print(Text(f"Report: {path}"), soft_wrap=True)

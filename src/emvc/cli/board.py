@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from emvc._terminal import Console
-from emvc.cli_options import guarded
+from emvc.cli.options import guarded
 
 out = Console()
 err = Console(stderr=True)

@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from emvc.cli_options import model_file
+from emvc.cli.options import model_file
 
 FILES = ("markers.csv", "annotations.csv", "methods.txt")
 """What is written beside labels, report and model; annotations.csv only if there are annotations."""

@@ -10,11 +10,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from emvc import cli_board, cli_check, cli_cluster, cli_predict
 from emvc._output import locked
 from emvc._terminal import Console
 from emvc._version import __version__
-from emvc.cli_options import guarded
+from emvc.cli import board, check, cluster, predict
+from emvc.cli.options import guarded
 
 app = typer.Typer(
     name="emvc",
@@ -147,7 +147,7 @@ def reproduce(
     out.print(Text(f"Tables, figures and records are in {output}."), soft_wrap=True)
 
 
-for command in (cli_check, cli_cluster, cli_predict, cli_board):
+for command in (check, cluster, predict, board):
     command.register(app)
 
 

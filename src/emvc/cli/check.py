@@ -14,7 +14,7 @@ from rich.text import Text
 
 from emvc._output import write_file
 from emvc._terminal import Console
-from emvc.cli_options import ConfigFile, Debug, Files, Header, IdColumn, MatchIds, Transpose, guarded, reading
+from emvc.cli.options import ConfigFile, Debug, Files, Header, IdColumn, MatchIds, Transpose, guarded, reading
 
 out = Console()
 
