@@ -204,6 +204,14 @@ def test_dominating_column_is_found(fitted, rng):
     views["v2"][:, -1] = 1e3 * rng.standard_normal(150)
     assert "dominating column" in kinds(EMVC(3, scale=None, random_state=0).fit(views))
     assert "dominating column" not in kinds(EMVC(3, random_state=0).fit(views))
+    frames = {name: pd.DataFrame(view).add_prefix("x") for name, view in views.items()}
+    (found,) = (f for f in find(EMVC(3, scale=None, random_state=0).fit(frames)) if f.kind == "dominating column")
+    assert found.text.startswith(f"Column 'x{views['v2'].shape[1] - 1}' of view “v2” makes up")
+
+
+def test_constant_columns_do_not_make_another_one_dominate(fitted):
+    views = {name: np.column_stack([view[:, :2], np.ones(150)]) for name, view in fitted[0].items()}
+    assert "dominating column" not in kinds(EMVC(3, random_state=0).fit(views))
 
 
 def test_unstable_clusters_and_few_samples_are_found(rng):

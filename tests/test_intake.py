@@ -347,3 +347,13 @@ def test_nothing_warns():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         encode_frame(clinic(np.random.default_rng(1), 50), view="v")
+
+
+def test_numbers_below_a_limit_of_detection_are_measured_whatever_the_index():
+    cells = ["<0.5" if i % 4 == 0 else f"{i / 10}" for i in range(40)]
+    frame = pd.DataFrame({"crp": pd.Series(cells, index=[f"s{i}" for i in range(40)], dtype=object)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoded = encode_frame(frame, view="v")
+    assert encoded.columns == ("crp",)
+    assert np.isnan(encoded.values[::4]).all()

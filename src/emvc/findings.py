@@ -127,14 +127,17 @@ def _about_columns(model: Any) -> list[Finding]:
         return []
     found = []
     for name, array, missing in zip(training.names, training.views, training.missing.T, strict=True):
-        if array.shape[1] < 3 or missing.all():
+        if missing.all():
             continue
         scaled = graphs.scale_view(array[np.flatnonzero(~missing)], getattr(model, "scale", "auto"))
         shares = graphs.column_variances(scaled)
         total = shares.sum()
-        if total > 0 and shares.max() > _DOMINANT * total:
+        if (shares > 0).sum() > 2 and shares.max() > _DOMINANT * total:
             worst = int(shares.argmax())
-            text = f"Column {worst + 1} of view “{name}” makes up {shares[worst] / total:.0%} of all squared distances."
+            coding = getattr(model, "_codings_", {}).get(name)
+            columns = coding.columns if coding is not None and coding.named else ()
+            which = repr(columns[worst]) if len(columns) == len(shares) else worst + 1
+            text = f"Column {which} of view “{name}” makes up {shares[worst] / total:.0%} of all squared distances."
             found.append(Finding("warning", "dominating column", text, "Leave it out, or use scale='zscore'."))
     return found
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
 import pandas as pd
 from pandas.api import types
 
@@ -57,9 +58,10 @@ class Column:
     @property
     def measured(self) -> bool:
         """Whether its numbers are no mere labels: there are fractions among them, or many different ones."""
-        numbers = read_numbers(self.texts, self.styles[0])
-        found = pd.concat([self.plain, pd.Series(numbers).dropna()])
-        return bool((found % 1 != 0).any()) or found.nunique() > MOST_CATEGORIES
+        written = np.asarray(read_numbers(self.texts, self.styles[0]), dtype=np.float64)
+        found = np.concatenate([self.plain.to_numpy(dtype=np.float64), written])
+        found = np.unique(found[np.isfinite(found)])
+        return bool((found % 1 != 0).any()) or len(found) > MOST_CATEGORIES
 
     @property
     def is_number(self) -> bool:
