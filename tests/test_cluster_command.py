@@ -82,7 +82,9 @@ def test_from_files_to_files(capsys, files, tmp_path, blobs):
     model = emvc.load(target / "model.emvc")
     assert model.sample_names_[50] == "s50"
     assert model.predict(blobs[0]).tolist() == blobs[1].tolist()
-    assert "lipid: 10 of 60 samples are missing" in (target / "report.html").read_text()
+    page = (target / "report.html").read_text()
+    assert "lipid: 10 of 60 samples are missing" in page
+    assert f"emvc cluster --jobs 1 {files[0]} {files[1]} -k 3 -o {target}" in page
 
 
 def bad_input(kind):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -201,4 +202,5 @@ def fetch_datasets(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
-    app(args=arguments)
+    words = [str(word) for word in (sys.argv[1:] if arguments is None else arguments)]
+    app(args=words, obj=words)

@@ -28,6 +28,7 @@ from emvc.cli.options import (
     MatchIds,
     SafeCsv,
     Transpose,
+    command_line,
     guarded,
     model_file,
     reading,
@@ -80,6 +81,7 @@ _weight = _number_or_auto(float, "a number")
 
 
 def cluster(
+    context: typer.Context,
     views: Files,
     clusters: Annotated[
         Any,
@@ -204,7 +206,15 @@ def cluster(
         with _status("writing", silent=silent), limit_threads(jobs):
             explained = explain.explain_clusters(joined, model, annotate, split=split, assessment=assessment)
             findings = _write_results(
-                folder, model, joined, notes, assessment, explained, name_clusters=name_clusters, safe=safe_csv
+                folder,
+                model,
+                joined,
+                notes,
+                assessment,
+                explained,
+                name_clusters=name_clusters,
+                safe=safe_csv,
+                command=command_line(context),
             )
     summary = _summarize(model, output, notes, findings, time.perf_counter() - started)
     summary["explanation"] = explain.explanation_lines(explained)
@@ -296,6 +306,7 @@ def _write_results(
     *,
     name_clusters: bool,
     safe: bool,
+    command: str | None,
 ) -> list[dict[str, Any]]:
     """Write all files; return what was found."""
     from emvc import report
@@ -315,6 +326,7 @@ def _write_results(
         assessment=assessment,
         explanation=explained,
         name_clusters=name_clusters,
+        code=command,
     )
     report.write_files(folder, explain.explanation_files(model, explained, assessment, safe=safe))
     return [finding.as_dict() for finding in findings]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -145,3 +146,9 @@ def reading(config: Path | None, files: Sequence[str], **options: Any) -> dict[s
     given = {one.rpartition("=")[2] for one in files} | set(files)
     options["transpose"] = options.get("transpose") or ()
     return {**options, "options": {path: how for path, how in each.items() if path in given}}
+
+
+def command_line(context: typer.Context) -> str | None:
+    """Return the command that is running as it was typed, None if it was not typed."""
+    words = context.find_root().obj
+    return shlex.join(["emvc", *words]) if words else None
