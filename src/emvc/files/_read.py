@@ -225,7 +225,7 @@ def _checked(address: str, options: ReadOptions) -> list[FileView]:
     path = Path(split_path(address)[0])
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")
-    if path.is_dir() and path.suffix != ".zarr":
+    if path.is_dir() and path.suffix not in (".zarr", ".parquet"):
         raise IsADirectoryError(f"{path} is a folder: name the files in it, one for each view.")
     kind = kind_of(path)
     try:
