@@ -15,7 +15,7 @@ from emvc import EMVC
 from emvc.datasets import make_digits_views
 
 ROOT = Path(emvc.__file__).parent
-NOT_CORE = ("files", "report", "experiments", "datasets")
+NOT_CORE = ("files", "report", "experiments", "datasets", "cli", "plot", "intake", "explanation")
 
 
 def core_files():
