@@ -26,11 +26,11 @@ mount -t tmpfs -o mode=777 none "$bind/place"
 for name in a b; do cp "$1/$name.csv" "$bind/place"; done
 chmod 644 "$bind/place"/*.csv
 # The interpreter may lie in the home of root, where nobody else may look.
-if [ -d /root/.pyenv ]; then
-  mount --bind /root/.pyenv "$bind/python"
-  mount -t tmpfs -o mode=755 none /root
-  mkdir /root/.pyenv
-  mount --bind "$bind/python" /root/.pyenv
+if [ -n "$5" ]; then
+  mount --bind "$5" "$bind/python"
+  mount -t tmpfs -o mode=755 none "$6"
+  mkdir -p "$5"
+  mount --bind "$bind/python" "$5"
 fi
 chmod 755 "$bind"
 [ "$2" = with-tmp ] && mount -t tmpfs -o mode=1777 none /var/tmp
@@ -72,6 +72,7 @@ def test_a_read_only_container_without_a_home_and_user_65534(place, tmp_path):
         np.savetxt(tmp_path / f"{name}.csv", view, delimiter=",")
     environment = os.environ | {"PYTHONPATH": str(SOURCE), "PYTHONDONTWRITEBYTECODE": "1"}
     command = ["unshare", "-m", "sh", "-c", CONTAINER, "sh", str(tmp_path), place, sys.executable, COMMAND]
+    command += [sys.base_prefix if Path(sys.base_prefix).is_relative_to(Path.home()) else "", str(Path.home())]
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     files = ["labels.csv", "markers.csv", "methods.txt", "model.emvc", "report.html"]
     assert done.stdout.splitlines()[-1:] == [f"exit 0 {files} 65534 3"], done.stderr
